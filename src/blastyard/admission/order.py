@@ -1,0 +1,229 @@
+"""Who is next: aged priority, round-robin between users, order of arrival. Pure.
+
+Within one user and priority nobody overtakes. A ticket that cannot go now (parked, its user at the
+cap, its database not ready, its submitter silent) keeps its place and is skipped. Waiting raises
+the priority until it is the highest, where round-robin and arrival decide; so everybody's turn
+comes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from blastyard.admission.census import Census, room
+from blastyard.admission.ledger import Ledger, Ticket
+from blastyard.admission.outcome import Reason, Waiting
+from blastyard.admission.timing import Timings
+from blastyard.domain.search import Priority
+
+HIGHEST = max(priority.level for priority in Priority)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A ticket in fair order. ``obstacle`` is why it is skipped now; ``None`` = eligible."""
+
+    search: str
+    ticket: Ticket
+    position: int
+    level: int
+    obstacle: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is known besides the ledger when somebody asks whether it is their turn."""
+
+    now: datetime
+    alive: Set[str]
+    """Submitters that gave a sign of life."""
+    census: Census
+    gate_free_since: datetime | None = None
+    """Since when Gate A has been free."""
+
+
+def aged_level(ticket: Ticket, ageing: timedelta, now: datetime) -> int:
+    """The priority that waiting has made of the ticket's own."""
+    waited = max(timedelta(0), now - ticket.ticketed_at)
+    return min(HIGHEST, ticket.level + waited // ageing)
+
+
+def fair_order(ledger: Ledger, now: datetime) -> list[tuple[str, Ticket, int]]:
+    """All tickets as (search, ticket, aged level), first to go first."""
+    ageing = timedelta(seconds=ledger.policy.ageing_seconds)
+    by_level: dict[int, dict[str, list[tuple[int, str, Ticket]]]] = {}
+    for search, ticket in ledger.tickets.items():
+        level = aged_level(ticket, ageing, now)
+        queue = by_level.setdefault(level, {}).setdefault(ticket.user, [])
+        queue.append((ticket.sequence, search, ticket))
+    served = dict(ledger.served)
+    turn = ledger.fence
+    ordered: list[tuple[str, Ticket, int]] = []
+    for level in sorted(by_level, reverse=True):
+        for search, ticket in _round_robin(by_level[level], served, turn):
+            ordered.append((search, ticket, level))
+        turn += len(ordered)
+    return ordered
+
+
+def _round_robin(
+    queues: dict[str, list[tuple[int, str, Ticket]]],
+    served: dict[str, int],
+    turn: int,
+) -> Iterable[tuple[str, Ticket]]:
+    """One search of each user in turn; who was served longest ago begins."""
+    for queue in queues.values():
+        queue.sort(reverse=True)
+    heap = [(served.get(user, 0), queue[-1][0], user) for user, queue in queues.items()]
+    heapq.heapify(heap)
+    while heap:
+        _, _, user = heapq.heappop(heap)
+        queue = queues[user]
+        _, search, ticket = queue.pop()
+        turn += 1
+        served[user] = turn
+        if queue:
+            heapq.heappush(heap, (turn, queue[-1][0], user))
+        yield search, ticket
+
+
+def places(ledger: Ledger, now: datetime, alive: Set[str] | None) -> list[Place]:
+    """The whole queue in fair order, each with what keeps it from going now, if anything.
+
+    ``alive`` = ``None`` takes every submitter for alive.
+    """
+    cap = ledger.policy.user_cap
+    running = Counter(hold.ticket.user for hold in ledger.holds.values())
+    result = []
+    for position, (search, ticket, level) in enumerate(fair_order(ledger, now), start=1):
+        obstacle: Reason | None = None
+        if ticket.parked_by is not None:
+            obstacle = Reason.PARKED
+        elif ticket.blocked is not None:
+            obstacle = Reason.BLOCKED
+        elif alive is not None and ticket.submitter not in alive:
+            obstacle = Reason.SUBMITTER
+        elif cap is not None and running[ticket.user] >= cap:
+            obstacle = Reason.USER_CAP
+        else:
+            running[ticket.user] += 1
+        result.append(Place(search, ticket, position, level, obstacle))
+    return result
+
+
+def head(ledger: Ledger, now: datetime) -> str | None:
+    """The first eligible search, all submitters taken for alive."""
+    return next((place.search for place in places(ledger, now, None) if not place.obstacle), None)
+
+
+def begin_turn(before: Ledger, after: Ledger, now: datetime) -> datetime | None:
+    """When the turn of ``after``'s head began, given that ``before``'s head may be another.
+
+    A slot that became free, or another search at the head, begins a turn.
+    """
+    if len(after.holds) < len(before.holds) or after.policy.ceiling > before.policy.ceiling:
+        return now
+    if head(before, now) != head(after, now):
+        return now
+    return before.turn_at
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The search may claim Gate A now. ``passing`` are the searches that let it by."""
+
+    position: int
+    passing: tuple[str, ...] = ()
+
+
+def turn(ledger: Ledger, search: str, seen: Situation, timings: Timings) -> Turn | Waiting:
+    """Whether ``search`` may claim now, and otherwise why not and when asking could help."""
+    queue = places(ledger, seen.now, seen.alive)
+    return turn_in(queue, ledger, search, seen, timings)
+
+
+def turn_in(
+    queue: list[Place],
+    ledger: Ledger,
+    search: str,
+    seen: Situation,
+    timings: Timings,
+) -> Turn | Waiting:
+    """:func:`turn`, for a caller that asks for several searches of one queue."""
+    place = next((place for place in queue if place.search == search), None)
+    if place is None:
+        return Waiting(Reason.UNPUBLISHED, "not yet among the published tickets")
+    if place.obstacle is not None:
+        return Waiting(place.obstacle, _obstacle_detail(place, ledger), place.position)
+    if not ledger.is_whole:
+        return Waiting(
+            Reason.RESTORING, "the ledger was lost; its claims are being collected", place.position
+        )
+    free = room(ledger, seen.census)
+    if free == 0:
+        return _no_room(ledger, seen.census, place)
+    ahead = [other for other in queue[: place.position - 1] if other.obstacle is None]
+    return _in_turn(place, ahead, ledger, seen, timings)
+
+
+def _in_turn(
+    place: Place,
+    ahead: list[Place],
+    ledger: Ledger,
+    seen: Situation,
+    timings: Timings,
+) -> Turn | Waiting:
+    grace = sum((patience(other.ticket, timings) for other in ahead), timedelta(0))
+    starts = [at for at in (ledger.turn_at, seen.gate_free_since) if at is not None]
+    opens_at = max(starts, default=seen.now - grace) + grace
+    if seen.now >= opens_at:
+        return Turn(place.position, tuple(other.search for other in ahead))
+    detail = f"{len(ahead)} ahead of it may claim the free slot first"
+    return Waiting(Reason.TURN, detail, place.position, opens_at)
+
+
+def patience(ticket: Ticket, timings: Timings) -> timedelta:
+    """How long a ticket at the head is waited for.
+
+    Who was passed over several times gets one long turn, so that a head which learns of free slots
+    late is served too; then the count begins anew, so that it cannot hold everybody up for ever.
+    """
+    return timings.patient_turn if ticket.passed >= timings.passes else timings.turn
+
+
+def passed_over(ticket: Ticket, timings: Timings) -> int:
+    """The count after one more turn was let go by."""
+    return 0 if ticket.passed >= timings.passes else ticket.passed + 1
+
+
+def _no_room(ledger: Ledger, census: Census, place: Place) -> Waiting:
+    ceiling = ledger.policy.ceiling
+    if ceiling == 0:
+        return Waiting(
+            Reason.DRAINED,
+            "the ceiling is 0: nothing starts until an operator raises it",
+            place.position,
+        )
+    held = len(ledger.holds)
+    seen = len(census.families)
+    detail = f"{held} running of at most {ceiling}"
+    if seen:
+        detail += f", {seen} seen in the cluster"
+    return Waiting(Reason.CAPACITY, detail, place.position)
+
+
+def _obstacle_detail(place: Place, ledger: Ledger) -> str:
+    ticket = place.ticket
+    match place.obstacle:
+        case Reason.PARKED:
+            return f"set aside by {ticket.parked_by}"
+        case Reason.BLOCKED:
+            return f"{ticket.blocked}"
+        case Reason.USER_CAP:
+            return f"{ticket.user} already has {ledger.policy.user_cap} running"
+        case _:
+            return "the process that looks after it gave no sign of life"

@@ -1,0 +1,118 @@
+"""Read, decide, swap, again on conflict: how every rule is applied to a document.
+
+A rule is pure and idempotent, so that a lost answer is met by asking again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, TypeVar
+
+import msgspec
+
+from blastyard.admission.lease import Seen, SubmitLease
+from blastyard.admission.ledger import Ledger, decode_ledger, encode
+from blastyard.admission.port import LEASE, LEDGER, DocumentStore, Snapshot
+from blastyard.admission.timing import Timings
+from blastyard.domain.errors import Unavailable
+
+CONFLICTS: Final = 200
+LOST_ANSWERS: Final = 2
+
+_LEASE: Final = msgspec.json.Decoder(SubmitLease)
+
+T = TypeVar("T")
+
+LedgerRule = Callable[[Ledger, datetime], Ledger | None]
+LeaseRule = Callable[[Seen], SubmitLease | None]
+
+
+class LedgerLost(Exception):
+    """There is no ledger: it was never made, or somebody removed it."""
+
+
+def _see(snapshot: Snapshot) -> Seen:
+    """The lease in a snapshot; one that cannot be read is held by nobody knows whom."""
+    if snapshot.body is None:
+        return Seen(SubmitLease(), None, snapshot.now)
+    try:
+        lease = _LEASE.decode(snapshot.body)
+    except msgspec.DecodeError:
+        lease = SubmitLease("unreadable", renew_time="unreadable")
+    return Seen(lease, snapshot.stamped_at, snapshot.now)
+
+
+class Record:
+    """The two documents of admission in a store, changed by rules."""
+
+    def __init__(
+        self, documents: DocumentStore, timings: Timings, monotonic: Callable[[], float]
+    ) -> None:
+        self.documents = documents
+        self.timings = timings
+        self.monotonic = monotonic
+
+    def ledger(self) -> tuple[Ledger | None, datetime]:
+        """The ledger, or ``None`` when there is none, and the store's clock."""
+        snapshot = self.documents.read(LEDGER)
+        ledger = None if snapshot.body is None else decode_ledger(snapshot.body)
+        return ledger, snapshot.now
+
+    def lease(self) -> Seen:
+        """The submit lease."""
+        return _see(self.documents.read(LEASE))
+
+    def change_ledger(self, rule: LedgerRule) -> Ledger:
+        """Apply ``rule`` until it is written or has nothing to write; the ledger as it is then.
+
+        Raises :class:`LedgerLost`, and ``Unavailable`` when the store does not answer.
+        """
+
+        def step(snapshot: Snapshot) -> tuple[bytes | None, Ledger]:
+            if snapshot.body is None:
+                raise LedgerLost
+            before = decode_ledger(snapshot.body)
+            after = rule(before, snapshot.now)
+            return (None, before) if after is None else (encode(after), after)
+
+        return self._change(LEDGER, step)
+
+    def create_ledger(self, make: Callable[[Ledger | None, datetime], Ledger | None]) -> None:
+        """Like :meth:`change_ledger`, for the rule that may start from nothing."""
+
+        def step(snapshot: Snapshot) -> tuple[bytes | None, None]:
+            before = None if snapshot.body is None else decode_ledger(snapshot.body)
+            after = make(before, snapshot.now)
+            return (None if after is None else encode(after)), None
+
+        self._change(LEDGER, step)
+
+    def change_lease(self, rule: LeaseRule) -> bool:
+        """Apply ``rule`` to the lease; whether the rule had something to write, and it stands."""
+
+        def step(snapshot: Snapshot) -> tuple[bytes | None, bool]:
+            after = rule(_see(snapshot))
+            return (None, False) if after is None else (encode(after), True)
+
+        return self._change(LEASE, step)
+
+    def _change(self, name: str, step: Callable[[Snapshot], tuple[bytes | None, T]]) -> T:
+        lost = 0
+        for _ in range(CONFLICTS):
+            try:
+                snapshot = self.documents.read(name)
+                body, outcome = step(snapshot)
+                if body is None:
+                    return outcome
+                if self.documents.swap(name, snapshot.version, body) is not None:
+                    return outcome
+            except Unavailable as error:
+                lost += 1
+                if lost > LOST_ANSWERS or error.code != "store_unavailable":
+                    raise
+        raise Unavailable(
+            "store_unavailable",
+            f"the {name} changed {CONFLICTS} times while it was being written",
+            "try again; if it goes on, look at who writes it with `blastyard gate status`",
+        )

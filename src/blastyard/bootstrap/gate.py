@@ -1,0 +1,123 @@
+"""Admission on this machine, and who this process is in it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from blastyard.admission.census import NothingForeign
+from blastyard.admission.gate import Gate, GateSettings, Surroundings
+from blastyard.admission.ledger import Policy, Submitter
+from blastyard.admission.restoration import Claim
+from blastyard.admission.sql import SqliteDocumentStore
+from blastyard.admission.timing import Timings
+from blastyard.admission.wakeup import Wakeup
+from blastyard.domain.clock import Clock, SystemClock
+from blastyard.engine.process import Process, boot_id
+from blastyard.settings import Settings, account_name
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folders of a data directory."""
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file with searches and admission documents."""
+        return self.root / "blastyard.db"
+
+    @property
+    def searches(self) -> Path:
+        """One folder for each search."""
+        return self.root / "searches"
+
+    @property
+    def databases(self) -> Path:
+        """The BLAST databases that blastyard built."""
+        return self.root / "databases"
+
+    @property
+    def run(self) -> Path:
+        """The sockets by which processes wake each other."""
+        return self.root / "run"
+
+    def make(self) -> Home:
+        """Create what is missing; shared with the group where the directory above is."""
+        for path in (self.root, self.searches, self.databases, self.run):
+            path.mkdir(parents=True, exist_ok=True)
+        return self
+
+
+def timings(settings: Settings) -> Timings:
+    """The protocol's constants, with what the environment says."""
+    return Timings(
+        takeover=timedelta(seconds=settings.lease_seconds),
+        wire=timedelta(seconds=settings.submit_lease_ttl_seconds),
+        skew=timedelta(seconds=settings.lease_clock_skew_seconds),
+        command=timedelta(seconds=settings.submit_exec_timeout_seconds),
+    )
+
+
+def this_process(kind: str, address: str = "") -> Submitter:
+    """This process as a submitter: pid, start time and boot name it for ever."""
+    pid = os.getpid()
+    process = Process.find(pid)
+    started = process.started if process else 0
+    return Submitter(
+        name=f"{kind}-{pid}-{started}",
+        kind=kind,
+        account=os.getuid(),
+        label=f"{kind} of {account_name()} on {socket.gethostname()} (pid {pid})",
+        boot_id=boot_id(),
+        pid=pid,
+        pid_started=started,
+        address=address,
+    )
+
+
+def is_gone(submitter: Submitter) -> bool:
+    """Whether a process of this machine has certainly ended."""
+    if submitter.boot_id != boot_id():
+        return True
+    return not Process(submitter.pid, submitter.pid_started).is_alive()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGate:
+    """Admission alone."""
+
+    gate: Gate
+    documents: SqliteDocumentStore
+    clock: Clock
+
+
+def _upgrade(path: Path) -> None:
+    from blastyard.store.migrations import upgrade  # noqa: PLC0415  (only a new home needs it)
+
+    upgrade(path)
+
+
+def open_gate(
+    settings: Settings,
+    me: Submitter,
+    claims: Callable[[], Sequence[Claim]] = tuple,
+) -> OpenGate:
+    """The gate of the data directory, signed on. ``claims`` is what this process has running."""
+    home = Home(settings.directory).make()
+    wakeup = Wakeup(home.run)
+    documents = SqliteDocumentStore(home.database, wakeup=wakeup, upgrade=_upgrade)
+    clock = SystemClock()
+    around = Surroundings(
+        clock.monotonic, is_gone, NothingForeign(), lambda: uuid.uuid4().hex, claims
+    )
+    seed = Policy(ceiling=settings.max_run_concurrency)
+    gate = Gate(documents, me, GateSettings(seed, timings(settings)), around)
+    gate.beat()
+    return OpenGate(gate, documents, clock)

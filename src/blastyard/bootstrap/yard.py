@@ -1,0 +1,174 @@
+"""The whole installation on one machine: stores, gate, engine, services and a worker."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from blastyard.admission.gate import Gate
+from blastyard.admission.ledger import Submitter
+from blastyard.admission.sql import SqliteDocumentStore
+from blastyard.bootstrap.gate import Home, open_gate
+from blastyard.domain.clock import Clock
+from blastyard.domain.fasta import FastaLimits
+from blastyard.domain.search import Database, Search
+from blastyard.engine.database import DatabaseFiles
+from blastyard.engine.local import LocalEngine, LocalSettings
+from blastyard.engine.port import Limits
+from blastyard.engine.toolchain import Toolchain
+from blastyard.results.files import SearchFiles
+from blastyard.service.advance import Advance, Stages
+from blastyard.service.attempt import Attempts
+from blastyard.service.databases import Databases
+from blastyard.service.ending import Endings
+from blastyard.service.handover import Handover
+from blastyard.service.intake import Intake, Room
+from blastyard.service.retention import Retention, Rule
+from blastyard.service.searches import Desk, Person, Searches, Waits
+from blastyard.service.sweep import Sweep, claims
+from blastyard.service.task import Tasks
+from blastyard.service.window import Window
+from blastyard.settings import Settings, account_name
+from blastyard.store.sql import SqlSearchStore
+from blastyard.worker.inprocess import Work, Worker
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Yard:
+    """An open installation. ``close`` signs off; what waits here is left to others."""
+
+    settings: Settings
+    home: Home
+    clock: Clock
+    store: SqlSearchStore
+    documents: SqliteDocumentStore
+    gate: Gate
+    toolchain: Toolchain
+    files: SearchFiles
+    searches: Searches
+    databases: Databases
+    retention: Retention
+    sweep: Sweep
+    handover: Handover
+    make_worker: Callable[[Callable[[Search], bool]], Worker]
+    """A worker of this process; the argument says whether to adopt one more orphaned search."""
+
+    def close(self) -> None:
+        """Hand over what this process looks after, sign off, let go of files and sockets."""
+        try:
+            self.handover()
+            self.gate.retire()
+        finally:
+            self.documents.close()
+            self.store.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Catalogue:
+    """The databases, as intake asks for them."""
+
+    databases: Databases
+    files: DatabaseFiles
+
+    def ready(self, name: str) -> Database:
+        return self.databases.ready(name)
+
+    def has_taxid(self, database: Database, taxid: int) -> bool:
+        return self.files.has_taxid(database, taxid)
+
+
+def search_memory(settings: Settings) -> int:
+    """Bytes of memory one search may use: as set, else this machine's divided by the ceiling."""
+    if settings.search_memory_mb:
+        return settings.search_memory_mb * MIB
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return int(total * 0.9) // max(1, settings.max_run_concurrency)
+
+
+def search_threads(settings: Settings) -> int:
+    """Threads of one search: as set, else cores divided by the ceiling, at least 1."""
+    cores = len(os.sched_getaffinity(0))
+    return settings.threads or max(1, cores // max(1, settings.max_run_concurrency))
+
+
+def limits(settings: Settings) -> Limits:
+    """What one search may use."""
+    return Limits(
+        memory_bytes=search_memory(settings),
+        cpu_seconds=settings.search_cpu_seconds or None,
+        output_bytes=settings.search_output_mb * MIB or None,
+    )
+
+
+def open_yard(settings: Settings, me: Submitter) -> Yard:
+    """Open the data directory and sign on as ``me``."""
+    home = Home(settings.directory).make()
+    store = SqlSearchStore(home.database)
+    opened = open_gate(settings, me, lambda: claims(store))
+    gate, clock = opened.gate, opened.clock
+    toolchain = Toolchain(settings.path)
+    files = SearchFiles(home.searches)
+    database_files = DatabaseFiles(toolchain)
+    databases = Databases(store, database_files, home.databases, store.now)
+    engine = LocalEngine(clock, LocalSettings(nice=settings.nice, path=settings.path))
+    tasks = Tasks(
+        toolchain, store, files, threads=search_threads(settings), limits=limits(settings)
+    )
+    endings = Endings(store, toolchain.version)
+    window = Window(store, gate, clock.monotonic)
+    room = Room(search_memory(settings))
+    intake = Intake(
+        _Catalogue(databases, database_files),
+        room,
+        FastaLimits(max_bytes=settings.query_max_mb * MIB),
+    )
+    desk = Desk(
+        store,
+        gate,
+        files,
+        intake,
+        window,
+        endings,
+        _person(settings),
+        _new_id,
+        Waits(*settings.waits),
+    )
+    retention = Retention(store, files, Rule(settings.retention_days, settings.retention_gb))
+    sweep = Sweep(store, gate, engine, tasks, endings)
+
+    def make_worker(wants: Callable[[Search], bool]) -> Worker:
+        workers: list[Worker] = []
+        attempts = Attempts(store, gate, engine, tasks, lambda name: workers[0].wake(name))
+        stages = Stages(store, gate, engine, tasks, attempts, window, endings)
+        work = Work(Advance(stages), sweep, gate, opened.documents.watch(), wants, retention.apply)
+        workers.append(Worker(work, clock))
+        return workers[0]
+
+    return Yard(
+        settings,
+        home,
+        clock,
+        store,
+        opened.documents,
+        gate,
+        toolchain,
+        files,
+        Searches(desk),
+        databases,
+        retention,
+        sweep,
+        Handover(store, gate, engine),
+        make_worker,
+    )
+
+
+def _person(settings: Settings) -> Person:
+    return Person(os.getuid(), settings.user or account_name())
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())

@@ -1,0 +1,224 @@
+"""One step of one search. Nothing waits in here; whoever calls comes back when told to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from blastyard.admission.gate import Gate
+from blastyard.admission.order import Turn
+from blastyard.admission.outcome import Reason, Refused, Waiting
+from blastyard.domain.errors import BlastyardError, Failure, NotFound, Unavailable
+from blastyard.domain.job import Phase, State
+from blastyard.domain.search import DatabaseState, Event, Search
+from blastyard.engine.port import Engine, Exited, Lost, Running
+from blastyard.service.attempt import Attempts, NotNow, Started
+from blastyard.service.ending import Endings
+from blastyard.service.outcome import NOW, Done, Wait
+from blastyard.service.task import Tasks
+from blastyard.service.window import Window
+from blastyard.store.port import SearchStore, Stale
+
+FLOOR = timedelta(seconds=30)
+"""How often a waiting search is looked at when no event wakes it."""
+ATTEMPT_LIMIT = 5
+"""How often the process that runs a search may die before the search is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """What a step works with."""
+
+    store: SearchStore
+    gate: Gate
+    engine: Engine
+    tasks: Tasks
+    attempts: Attempts
+    window: Window
+    endings: Endings
+
+
+class Advance:
+    """Moves searches forward, one step at a time; never two steps of one search at once."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._store = stages.store
+        self._gate = stages.gate
+        self._engine = stages.engine
+        self._tasks = stages.tasks
+        self._attempts = stages.attempts
+        self._window = stages.window
+        self._endings = stages.endings
+
+    def __call__(self, search_id: str) -> Done | Wait:
+        """One step. Raises ``Unavailable`` when it cannot be told what is true; ask again."""
+        try:
+            search = self._store.get(search_id)
+            return self._step(search)
+        except NotFound as error:
+            if error.code == "search_unknown":
+                return Done()
+            raise
+        except Stale:
+            return Wait(NOW, "changed meanwhile")
+
+    def _step(self, search: Search) -> Done | Wait:
+        if search.state.is_terminal:
+            self._gate.end(search.id)
+            return Done()
+        if search.runner != self._gate.me.name:
+            return Done()
+        if search.cancel_requested:
+            return self._cancelled(search)
+        return self._by_state(search)
+
+    def _by_state(self, search: Search) -> Done | Wait:
+        match search.state:
+            case State.QUEUED:
+                return self._queued(search)
+            case State.RUNNING:
+                return self._running(search)
+            case State.COLLECTING:
+                return self._collect(search)
+            case _:
+                return self.retry(search, "an attempt did not get far enough")
+
+    # -- waiting -------------------------------------------------------------------------------
+
+    def _queued(self, search: Search) -> Done | Wait:
+        not_ready = self._database_wait(search)
+        if not_ready is not None:
+            return not_ready
+        match self._gate.turn(search.id):
+            case Turn():
+                return self._attempt(search)
+            case Waiting(reason=Reason.UNPUBLISHED):
+                self._window.refill(force=True)
+                return Wait(FLOOR, Phase.WAITING_FOR_CAPACITY)
+            case waiting:
+                return self._wait(search, waiting)
+
+    def _database_wait(self, search: Search) -> Done | Wait | None:
+        try:
+            database = self._store.get_database(search.request.database)
+        except NotFound as error:
+            return self._failed(search, Failure(error.code, error.message, error.next_step))
+        if database.state is not DatabaseState.COPYING:
+            if search.phase == Phase.WAITING_FOR_DATABASE:
+                self._gate.block(search.id, None)
+            return None
+        self._gate.block(search.id, Phase.WAITING_FOR_DATABASE)
+        return self._wait(search, Waiting(Reason.BLOCKED, f"{database.name} is being copied"))
+
+    def _wait(self, search: Search, waiting: Waiting) -> Done | Wait:
+        now = self._store.now()
+        overdue = _overdue(search, waiting, now)
+        if overdue is not None:
+            return self._failed(search, overdue)
+        if search.phase != waiting.phase:
+            self._store.update(
+                replace(search, phase=waiting.phase),
+                Event(State.QUEUED, waiting.phase, waiting.detail),
+            )
+        return Wait(_delay(search, waiting, now), waiting.phase)
+
+    def _attempt(self, search: Search) -> Done | Wait:
+        try:
+            outcome = self._attempts.make(search)
+        except Unavailable:
+            raise
+        except BlastyardError as error:
+            failure = Failure(error.code, error.message, error.next_step)
+            return self._failed(self._store.get(search.id), failure)
+        match outcome:
+            case Started():
+                return Wait(FLOOR, State.RUNNING)
+            case NotNow(search=again, waiting=waiting):
+                return self._wait(again, waiting)
+            case Refused():
+                # The row says that nothing of it is alive, so a hold it has is a leftover.
+                self._gate.give_back(search.id)
+                self._window.refill(force=True)
+                return Wait(NOW, Phase.WAITING_FOR_CAPACITY)
+
+    # -- running and ending ----------------------------------------------------------------------
+
+    def _running(self, search: Search) -> Done | Wait:
+        if search.run is None:
+            return self.retry(search, "the attempt left no trace")
+        match self._engine.poll(self._tasks.remains(search), search.run):
+            case Running():
+                return Wait(FLOOR, State.RUNNING)
+            case Lost():
+                return self.retry(search, "the process that ran it ended")
+            case Exited(failure=failure):
+                return self._exited(search, failure)
+
+    def _exited(self, search: Search, failure: Failure | None) -> Done | Wait:
+        if failure is None:
+            after = replace(search, state=State.COLLECTING)
+            return self._collect(self._store.update(after, Event(State.COLLECTING)))
+        if failure.code == "interrupted":
+            return self.retry(search, failure.message)
+        return self._failed(search, failure)
+
+    def _collect(self, search: Search) -> Done | Wait:
+        if search.run is None:
+            return self.retry(search, "the attempt left no trace")
+        try:
+            output = self._engine.collect(self._tasks.remains(search), search.run)
+        except Unavailable:
+            raise
+        except BlastyardError as error:
+            failure = Failure(error.code, error.message, error.next_step)
+            return self._failed(search, failure)
+        self._endings.complete(search, output)
+        return self._ended(search)
+
+    def retry(self, search: Search, why: str) -> Done | Wait:
+        """The attempt certainly does nothing any more: back to the queue, to its old place."""
+        if search.run is not None:
+            self._engine.cancel(search.run)
+        if search.attempt >= ATTEMPT_LIMIT:
+            message = f"{why}; that was attempt {search.attempt} of {ATTEMPT_LIMIT}"
+            step = "look at the machine's memory and logs, then `blastyard rerun` it"
+            return self._failed(search, Failure("runner_died", message, step))
+        self._gate.give_back(search.id)
+        self._store.update(
+            replace(search, state=State.QUEUED, phase=None, run=None, runner=self._gate.me.name),
+            Event(State.QUEUED, reason=why),
+        )
+        return Wait(NOW, Phase.WAITING_FOR_CAPACITY)
+
+    def _failed(self, search: Search, failure: Failure) -> Done | Wait:
+        self._endings.fail(search, failure)
+        return self._ended(search)
+
+    def _cancelled(self, search: Search) -> Done | Wait:
+        if search.run is not None:
+            self._engine.cancel(search.run)
+        self._endings.cancel(search)
+        return self._ended(search)
+
+    def _ended(self, search: Search) -> Done:
+        self._gate.end(search.id)
+        self._window.refill()
+        self._engine.discard(self._tasks.remains(search))
+        return Done()
+
+
+def _overdue(search: Search, waiting: Waiting, now: datetime) -> Failure | None:
+    slot = waiting.phase == Phase.WAITING_FOR_SUBMIT_SLOT
+    deadline = search.submit_deadline_at if slot else search.capacity_deadline_at
+    if deadline is None or now < deadline:
+        return None
+    code = "submit_slot_timeout" if slot else "capacity_timeout"
+    waited = int((now - search.created_at).total_seconds())
+    message = f"waited {waited} s and did not get its turn: {waiting.detail}"
+    return Failure(code, message, "see `blastyard gate status` for who holds what, then rerun it")
+
+
+def _delay(search: Search, waiting: Waiting, now: datetime) -> timedelta:
+    moments = [waiting.until, search.submit_deadline_at, search.capacity_deadline_at]
+    ahead = [at - now for at in moments if at is not None]
+    return max(NOW, min([FLOOR, *ahead]))

@@ -1,0 +1,49 @@
+"""The last write of a search: completed, failed or cancelled. Written once; nothing follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from blastyard.domain.errors import Failure
+from blastyard.domain.job import State
+from blastyard.domain.search import Event, Result, Search
+from blastyard.engine.port import Output
+from blastyard.store.port import SearchStore
+
+
+class Endings:
+    """Writes terminal rows. ``version()`` says which BLAST+ answered."""
+
+    def __init__(self, store: SearchStore, version: Callable[[], str]) -> None:
+        self._store = store
+        self._version = version
+
+    def complete(self, search: Search, output: Output) -> Search:
+        """The output is published; from now on it can be downloaded."""
+        after = replace(
+            search,
+            state=State.COMPLETED,
+            phase=None,
+            finished_at=self._store.now(),
+            result=Result(output.size, output.sha256, output.path.suffix.lstrip(".")),
+            progress_done=search.query.records,
+            blast_version=self._version(),
+        )
+        return self._store.update(after, Event(State.COMPLETED, reason=f"{output.size} bytes"))
+
+    def fail(self, search: Search, failure: Failure) -> Search:
+        """It will not be answered, and why."""
+        after = replace(
+            search, state=State.FAILED, phase=None, finished_at=self._store.now(), error=failure
+        )
+        event = Event(State.FAILED, reason=failure.message, code=failure.code)
+        return self._store.update(after, event)
+
+    def cancel(self, search: Search) -> Search:
+        """Somebody did not want it any more."""
+        failure = Failure("cancelled", "cancelled on request", "`blastyard rerun` starts it anew")
+        after = replace(
+            search, state=State.CANCELLED, phase=None, finished_at=self._store.now(), error=failure
+        )
+        return self._store.update(after, Event(State.CANCELLED, code="cancelled"))

@@ -1,0 +1,56 @@
+"""Which of the stored searches stand in the published queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from blastyard.admission.gate import Gate
+from blastyard.admission.ticket import PUBLISHED_PER_SUBMITTER, Wish
+from blastyard.domain.search import Search
+from blastyard.store.port import SearchStore
+
+REFILL_AT: Final = PUBLISHED_PER_SUBMITTER * 3 // 4
+REFILL_SECONDS: Final = 5.0
+
+
+def wish(search: Search) -> Wish:
+    """What the queue needs to know of a search."""
+    request = search.request
+    return Wish(search.id, request.user, request.priority.level)
+
+
+class Window:
+    """Publishes searches as places in the ledger fall free; the rest wait in the store."""
+
+    def __init__(self, store: SearchStore, gate: Gate, monotonic: Callable[[], float]) -> None:
+        self._store = store
+        self._gate = gate
+        self._monotonic = monotonic
+        self._behind = True
+        self._looked_at = float("-inf")
+
+    def offer(self, search: Search) -> None:
+        """Publish one search that has just been stored, if the window has a place for it."""
+        runner = search.runner or None
+        ledger = self._gate.publish([wish(search)], runner)
+        if search.id not in ledger.tickets:
+            self._behind = True
+
+    def refill(self, *, force: bool = False) -> None:
+        """Publish what may follow now. Cheap when nothing is left behind in the store."""
+        now = self._monotonic()
+        recently = now - self._looked_at < REFILL_SECONDS
+        if not force and not self._behind and recently:
+            return
+        me = self._gate.me.name
+        published = self._gate.ledger()
+        own = sum(ticket.submitter == me for ticket in published.tickets.values())
+        if not force and own > REFILL_AT:
+            return
+        self._looked_at = now
+        waiting = self._store.waiting(me, per_user=PUBLISHED_PER_SUBMITTER)
+        ledger = self._gate.publish([wish(search) for search in waiting]) if waiting else published
+        self._behind = any(
+            search.id not in ledger.tickets and search.id not in ledger.holds for search in waiting
+        )

@@ -1,0 +1,78 @@
+"""Which searches a worker drives, and when each is to be stepped next. Thread-safe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+
+_FAR = 3600.0
+
+
+class Agenda:
+    """Search ids with the monotonic time of their next step; never two steps of one at once."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._lock = Lock()
+        self._due: dict[str, float] = {}
+        self._busy: set[str] = set()
+        self._again: set[str] = set()
+        self._running: set[str] = set()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._due) + len(self._busy)
+
+    def know(self, search_id: str) -> None:
+        """Drive this search; step it now only if it is new here."""
+        with self._lock:
+            if search_id not in self._busy:
+                self._due.setdefault(search_id, self._monotonic())
+
+    def wake(self, search_id: str) -> None:
+        """Step this search now, or once more after the step under way."""
+        with self._lock:
+            self._wake(search_id)
+
+    def wake_running(self) -> None:
+        """Step all that run: their cancellation may have been asked for."""
+        with self._lock:
+            for search_id in self._running:
+                self._wake(search_id)
+
+    def _wake(self, search_id: str) -> None:
+        if search_id in self._busy:
+            self._again.add(search_id)
+        else:
+            self._due[search_id] = self._monotonic()
+
+    def begin(self) -> list[str]:
+        """Take the searches whose time has come; each is busy until ``finish``."""
+        with self._lock:
+            now = self._monotonic()
+            ready = [search_id for search_id, at in self._due.items() if at <= now]
+            for search_id in ready:
+                del self._due[search_id]
+                self._busy.add(search_id)
+            return ready
+
+    def finish(self, search_id: str, delay: float | None, *, running: bool = False) -> None:
+        """The step has ended; ``None`` = drive it no longer."""
+        with self._lock:
+            self._busy.discard(search_id)
+            again = search_id in self._again
+            self._again.discard(search_id)
+            if running:
+                self._running.add(search_id)
+            else:
+                self._running.discard(search_id)
+            if again:
+                self._due[search_id] = self._monotonic()
+            elif delay is not None:
+                self._due[search_id] = self._monotonic() + delay
+
+    def next_in(self) -> float:
+        """Seconds until the next step, at most an hour."""
+        with self._lock:
+            soonest = min(self._due.values(), default=None)
+            return _FAR if soonest is None else max(0.0, soonest - self._monotonic())

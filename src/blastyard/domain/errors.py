@@ -95,6 +95,14 @@ CODES: Final[dict[str, CodeMeaning]] = {
     "blast_crashed": CodeMeaning(ENGINE, 500, "BLAST+ crashed"),
     "blast_failed": CodeMeaning(ENGINE, 500, "BLAST+ reported an error"),
     "no_output": CodeMeaning(ENGINE, 500, "BLAST+ ended well but wrote no output"),
+    # the front door
+    "route_unknown": CodeMeaning(INPUT, 404, "There is nothing at this address"),
+    "method_unknown": CodeMeaning(INPUT, 405, "This address does not answer that method"),
+    "media_type": CodeMeaning(INPUT, 415, "The request is of a kind that is not read here"),
+    "range_unsatisfiable": CodeMeaning(INPUT, 416, "The result has no such bytes"),
+    "origin_refused": CodeMeaning(PERMISSION, 403, "The request comes from another site"),
+    "port_taken": CodeMeaning(NOT_READY, 503, "The port is in use"),
+    "worker_stopped": CodeMeaning(NOT_READY, 503, "The service accepts but does not run searches"),
     # the installation
     "blast_missing": CodeMeaning(DEPENDENCY, 503, "BLAST+ is not installed"),
     "dependency_missing": CodeMeaning(
@@ -119,6 +127,8 @@ class BlastyardError(Exception):
         self.code = code
         self.message = message
         self.next_step = next_step
+        self.position: tuple[int, int] | None = None
+        """Line and column in the input, from 1, where the mistake has a place; column 0: unknown."""
 
     @property
     def meaning(self) -> CodeMeaning:

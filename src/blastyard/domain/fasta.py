@@ -31,6 +31,7 @@ __all__ = [
     "Finding",
     "Notice",
     "QuerySummary",
+    "least_letters",
     "require_writable_titles",
 ]
 
@@ -84,7 +85,7 @@ class FastaCheck:
     ) -> None:
         self._program = program
         self._task = task or program.default_task
-        self._least = _least(program, self._task, word_size)
+        self._least = least_letters(program, self._task, word_size)
         self._source = source
         self._limits = limits or FastaLimits()
         self._summary: QuerySummary | None = None
@@ -150,9 +151,9 @@ class FastaCheck:
         short = f"a record of fewer than {self._least} letters"
         names = ", ".join(name.decode("utf-8", "replace") for name in scan.repeated)
         for weak, code, what, done in (
-            (scan.empty, "empty_record", "a record without a sequence", _HITLESS),
-            (scan.short, "short_record", short, _HITLESS),
-            (scan.vague, "vague_record", "a record of unknown letters only", _HITLESS),
+            (scan.totals.empty, "empty_record", "a record without a sequence", _HITLESS),
+            (scan.totals.short, "short_record", short, _HITLESS),
+            (scan.totals.vague, "vague_record", "a record of unknown letters only", _HITLESS),
             (scan.repeats, "repeated_id", f"an id that was there before ({names})", _EQUAL),
         ):
             if weak.times:
@@ -162,21 +163,21 @@ class FastaCheck:
             report.note(scan.odd_title, Repair("title_not_ascii", what, "kept as it is"))
 
     def _refuse_weak(self, scan: RecordScan, report: Report) -> None:
-        if scan.short.times:
+        if scan.totals.short.times:
             needed = f"{self._program} with task {self._task} needs {self._least}"
             what = f"no record is long enough: {needed} letters"
-            place = report.place(scan.short.line, 1)
+            place = report.place(scan.totals.short.line, 1)
             report.refuse(place, Mistake("query_too_short", what, self._short_advice()))
-        elif scan.vague.times:
+        elif scan.totals.vague.times:
             letter = self._program.query_type.unknown_letter
             what = f"no record has an informative letter (only {letter} or the like)"
-            place = report.place(scan.vague.line, 1)
+            place = report.place(scan.totals.vague.line, 1)
             report.refuse(
                 place, Mistake("query_ambiguous", what, "Give a sequence with known letters.")
             )
         else:
-            what = "there is no sequence in it" if scan.empty.times else "it is empty"
-            place = report.place(scan.empty.line)
+            what = "there is no sequence in it" if scan.totals.empty.times else "it is empty"
+            place = report.place(scan.totals.empty.line)
             report.refuse(
                 place, Mistake("query_empty", what, "Give at least one record with a sequence.")
             )
@@ -184,13 +185,13 @@ class FastaCheck:
     def _short_advice(self) -> str:
         short = self._program.short_task
         if short and short != self._task:
-            least = _least(self._program, short, None)
+            least = least_letters(self._program, short, None)
             return f"Use -task {short}, which finds matches from {least} letters on."
         return "Give a longer sequence, or a smaller -word_size."
 
 
-def _least(program: Program, task: str, word_size: int | None) -> int:
-    """Letters below which a query holds no word to search with."""
+def least_letters(program: Program, task: str, word_size: int | None) -> int:
+    """Letters below which a query of ``program`` and ``task`` holds no word to search with."""
     word = word_size or program.word_size(task)
     least = word * program.letters_per_word_letter
     return max(least, _TEMPLATE_LENGTH) if task == "dc-megablast" else least

@@ -43,7 +43,9 @@ class Mistake:
 
     def at(self, place: Place) -> CallerMistake:
         """The error to raise for a mistake found there."""
-        return CallerMistake(self.code, f"{place}: {self.what}", self.next_step)
+        error = CallerMistake(self.code, f"{place}: {self.what}", self.next_step)
+        error.position = (place.line, place.column) if place.line else None
+        return error
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,9 +86,7 @@ NUCLEOTIDE_GAPS: Final[Mapping[Pair, tuple[Pair, ...]]] = {
 }
 
 # Pairs for which megablast's greedy extension may go without gap costs (0, 0).
-_LINEAR: Final = frozenset(
-    {(1, -2), (1, -3), (1, -4), (1, -5), (2, -3), (2, -5), (2, -7), (4, -5)}
-)
+_LINEAR: Final = frozenset({(1, -2), (1, -3), (1, -4), (1, -5), (2, -3), (2, -5), (2, -7), (4, -5)})
 
 
 def is_protein_gap(matrix: str, gap: Pair) -> bool:
@@ -121,3 +119,13 @@ def nucleotide_gaps(score: Pair) -> list[Pair]:
     """The listed gap costs of a supported ``score``, to show to a person."""
     lowest, scale = lowest_terms(*score)
     return [(scale * a, scale * b) for a, b in NUCLEOTIDE_GAPS[lowest]]
+
+
+# Task -> (reward, penalty) and (existence, extension) where none are given.
+NUCLEOTIDE_DEFAULTS: Final[Mapping[str, tuple[Pair, Pair]]] = {
+    "megablast": ((1, -2), (0, 0)),
+    "blastn": ((2, -3), (5, 2)),
+    "blastn-short": ((1, -3), (5, 2)),
+    "dc-megablast": ((2, -3), (5, 2)),
+    "rmblastn": ((1, -3), (5, 2)),
+}

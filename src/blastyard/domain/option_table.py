@@ -33,6 +33,16 @@ class Kind(Enum):
     TAXIDS = auto()
 
 
+_EXAMPLES: Final[Mapping[Kind, str]] = {
+    Kind.FLAG: "nothing",
+    Kind.BOOLEAN: "true or false",
+    Kind.DUST: "yes, no, or 'level window linker' as in '20 64 1' (2-64, 8-64 and 1-32)",
+    Kind.SEG: "yes, no, or 'window locut hicut' as in '12 2.2 2.5' (locut not above hicut)",
+    Kind.RANGE: "start-stop, counted from 1, such as 1-500",
+    Kind.TAXIDS: "NCBI taxonomy ids with commas between them, such as 9606,10090",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class OptionRule:
     """One allowed option. ``low`` and ``high`` bound a number, inclusive unless ``open_low``
@@ -50,6 +60,8 @@ class OptionRule:
         """What a value must be, for a person."""
         if self.kind is Kind.CHOICE:
             return "one of " + ", ".join(self.choices)
+        if self.kind not in (Kind.INTEGER, Kind.REAL):
+            return _EXAMPLES[self.kind]
         noun = "a whole number" if self.kind is Kind.INTEGER else "a number"
         low = "" if self.low is None else f"{'above' if self.open_low else 'from'} {self.low:g}"
         high = ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from blastyard.domain.alphabet import (
@@ -26,6 +25,7 @@ from blastyard.domain.finding import Place, Repair, Report
 from blastyard.domain.id_table import IdTable
 from blastyard.domain.program import Program, SequenceType
 from blastyard.domain.query_mistake import LONG_TITLE, NUL_IN_TITLE, headless, stray, wrong_type
+from blastyard.domain.record_count import Record, Totals, Weak
 
 # A longer line is read in pieces; only a sequence may be that long.
 _LINE: Final = 1 << 20
@@ -53,49 +53,17 @@ def _blanked(match: re.Match[bytes]) -> bytes:
     return b" " * len(match.group())
 
 
-@dataclass(slots=True)
-class _Record:
-    """The record being read."""
-
-    line: int
-    letters: int = 0
-    core: int = 0
-    bases: int = 0
-    sure: bool = False
-
-
-@dataclass(slots=True)
-class Weak:
-    """Records of one kind that cannot have hits: how many, and the line of the first."""
-
-    times: int = 0
-    line: int = 0
-
-    def add(self, line: int) -> None:
-        """One more, at ``line``."""
-        self.line = self.line or line
-        self.times += 1
-
-
-@dataclass(slots=True)
-class Totals:
-    """What the records came to. Lines are those of titles; 0 = there is none."""
-
-    records: int = 0
-    residues: int = 0
-    longest: int = 0
-    shortest: int = 0
-    shortest_line: int = 0
-    strong: int = 0
-    """Records that can have hits."""
+def _character(raw: bytes) -> str:
+    """The first character of ``raw``: as UTF-8 where it is, else as Latin-1."""
+    text = raw.decode("utf-8", "replace")[0]
+    return raw[:1].decode("latin-1") if text == "\ufffd" else text
 
 
 class RecordScan:
     """Reads records of LF text for ``program``; ``least`` letters are needed to find anything."""
 
     def __init__(self, program: Program, least: int, report: Report) -> None:
-        self.totals = Totals()
-        self.empty, self.short, self.vague = Weak(), Weak(), Weak()
+        self.totals = Totals(least)
         self.odd_title: Place | None = None
         self.repeated: list[bytes] = []
         self.repeats = Weak()
@@ -106,9 +74,8 @@ class RecordScan:
         self._legal = alphabet.letters
         self._vague = alphabet.vague + BLANKS + b"\n"
         self._illegal = re.compile(rb"[^" + re.escape(alphabet.letters + BLANKS + b"\n") + rb"]")
-        self._least = least
         self._report = report
-        self._record: _Record | None = None
+        self._record: Record | None = None
         self._line = 0
         self._column = 0
         self._stopped = False
@@ -214,13 +181,13 @@ class RecordScan:
         readable = legal and mistake.code == "query_not_fasta"
         self._stopped = not readable
         if readable:
-            self._record = _Record(place.line)
+            self._record = Record(place.line)
         return readable
 
     def _open(self, title: bytes, line: int) -> None:
         if self._record is not None:
             self._close()
-        self._record = _Record(line)
+        self._record = Record(line)
         words = title.split(None, 1)
         if words and self.ids.add(words[0]):
             self.repeats.add(line)
@@ -261,9 +228,8 @@ class RecordScan:
         return body, len(present), core
 
     def _refuse_letter(self, text: bytes, index: int, whole: bytes, at: int, share: float) -> None:
-        raw = text[index : index + 4]
-        character = (raw.decode("utf-8", "ignore") or raw.decode("latin-1"))[0]
-        place = self._place(whole, at + index) if whole else self._inside(index)
+        character = _character(text[index : index + 4])
+        place = self._place(whole, at + index)
         is_letter = character.isascii() and (character.isalpha() or character == "*")
         if is_letter and share < MISTYPED_SHARE:
             reason = f" ({character!r} is no nucleotide)"
@@ -273,36 +239,25 @@ class RecordScan:
 
     def _close(self) -> None:
         """Judge the record that ends here."""
-        record, totals = self._record, self.totals
+        record = self._record
         if record is None:
             return
         letters = record.letters
-        totals.records += 1
-        totals.residues += letters
-        totals.longest = max(totals.longest, letters)
-        if letters and (letters < totals.shortest or not totals.shortest):
-            totals.shortest, totals.shortest_line = letters, record.line
-        if not letters:
-            self.empty.add(record.line)
-        elif letters < self._least:
-            self.short.add(record.line)
-        elif not record.sure:
-            self.vague.add(record.line)
-        else:
-            totals.strong += 1
-        if self._is_protein:
-            wrong = is_nucleotide(letters, record.core, record.bases)
-        else:
-            wrong = record.sure and is_protein(letters, record.core)
-        if wrong:
+        self.totals.add(record)
+        if (
+            is_nucleotide(letters, record.core, record.bases)
+            if self._is_protein
+            else record.sure and is_protein(letters, record.core)
+        ):
             self._report.refuse(self._report.place(record.line, 1), wrong_type(self._program))
 
     def _place(self, whole: bytes, at: int) -> Place:
-        """Where index ``at`` of ``whole`` is; ``whole`` has one line end too many in front."""
+        """Where index ``at`` of ``whole`` is, which has one line end too many in front.
+
+        Without ``whole``, index ``at`` of a piece of a very long line.
+        """
+        if not whole:
+            return self._report.place(self._line + 1, self._column + at + 1)
         start = whole.rfind(b"\n", 0, at) + 1
         column = len(whole[start:at].decode("utf-8", "replace")) + 1
         return self._report.place(self._line + whole.count(b"\n", 0, at), column)
-
-    def _inside(self, index: int) -> Place:
-        """Where index ``index`` of a piece of a very long line is."""
-        return self._report.place(self._line + 1, self._column + index + 1)

@@ -13,8 +13,8 @@ from blastyard.domain.errors import CallerMistake, Conflict, NotFound, Unavailab
 from blastyard.domain.program import Program, SequenceType
 from blastyard.domain.search import Database, DatabaseState
 from blastyard.engine.database import DatabaseFacts, DatabaseFiles
+from blastyard.engine.integrity import Problem
 from blastyard.engine.shelf import Shelf
-from blastyard.engine.volume import Problem
 from blastyard.store.port import SearchStore
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -150,7 +150,11 @@ class Databases:
         return tuple(f"The database {name!r} has no sequence of taxid {taxid}." for taxid in absent)
 
     def refresh(self, name: str) -> Database:
-        """Look at a database that is not READY again; READY once it is whole."""
+        """Look at a database that is not READY again; READY once it is whole.
+
+        One being copied must also look the same twice: files that BLAST+ can do without may still
+        be missing at the first look. Raises ``NotFound('database_unknown')``.
+        """
         database = self._store.get_database(name)
         if database.state is DatabaseState.READY:
             return database
@@ -158,15 +162,16 @@ class Databases:
             facts = self._files.inspect(Path(database.path), SequenceType(database.type))
         except CallerMistake:
             return database
-        seen = self._database(name, Path(database.path), facts)
-        database = replace(
-            seen,
+        settled = database.state is DatabaseState.BROKEN or database.files == facts.files
+        seen = replace(
+            self._database(name, Path(database.path), facts),
             built=database.built,
             created_at=database.created_at,
             blast_version=database.blast_version,
+            state=DatabaseState.READY if settled else DatabaseState.COPYING,
         )
-        self._store.update_database(database)
-        return database
+        self._store.update_database(seen)
+        return seen
 
     def check(self, name: str, *, deep: bool = False) -> Sequence[Problem]:
         """What is wrong with a database; empty when nothing is. Its state follows.

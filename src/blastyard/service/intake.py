@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from blastyard.domain.errors import CallerMistake
-from blastyard.domain.fasta import FastaCheck, FastaLimits
+from blastyard.domain.fasta import FastaCheck, FastaLimits, require_writable_titles, require_writable_titles
 from blastyard.domain.memory import least_memory
-from blastyard.domain.options import OptionSet, parse_options
+from blastyard.domain.options import OptionSet, parse_options, require_query_range, require_query_range
 from blastyard.domain.outfmt import OutputFormat
 from blastyard.domain.program import Program
 from blastyard.domain.search import Database, DatabaseState, Priority, Query, Request
@@ -70,8 +70,8 @@ class Accepted:
             summary.sha256,
             tuple(notice.message for notice in summary.notices),
         )
-        self._options.require(summary)
-        OutputFormat.parse(self._request.output_format).require_titles(summary)
+        require_query_range(self._options, summary)
+        require_writable_titles(summary, OutputFormat.parse(self._request.output_format))
         self._require_room()
         return self._request
 
@@ -115,7 +115,13 @@ class Intake:
             tuple(dict.fromkeys(_short("tag", tag, TITLE_LENGTH) for tag in draft.tags)),
             _key(draft.key),
         )
-        check = FastaCheck(program, task=options.task, source=draft.source, limits=self._limits)
+        check = FastaCheck(
+            program,
+            task=options.task,
+            source=draft.source,
+            word_size=options.word_size,
+            limits=self._limits,
+        )
         return Accepted(request, options, check, self._room)
 
     def _require_taxids(self, database: Database, options: OptionSet) -> None:

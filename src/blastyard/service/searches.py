@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
-from blastyard.admission.gate import Gate, View
+from blastyard.admission.gate import Gate
+from blastyard.admission.view import View
 from blastyard.domain.errors import CallerMistake, Conflict, NotFound, Unavailable
 from blastyard.domain.job import State
 from blastyard.domain.search import Event, Request, Search
@@ -169,6 +170,18 @@ class Searches:
     def matching(self, wanted: Filter) -> Sequence[Search]:
         """Searches, newest first: one page."""
         return self._store.list(wanted)
+
+    def page(
+        self,
+        *,
+        states: frozenset[State] = frozenset(),
+        user: str | None = None,
+        tag: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> Sequence[Search]:
+        """Searches, newest first; ``before`` is the ``sequence`` of the last one already seen."""
+        return self.matching(Filter(states, user, tag, before=before, limit=limit))
 
     def events(self, search_id: str) -> list[Shape]:
         """What has happened to a search, oldest first."""

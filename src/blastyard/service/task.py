@@ -67,7 +67,7 @@ class Tasks:
             search.command,
             self._files.query(search.id),
             self._files.directory(search.id),
-            OutputFormat.parse(search.request.output_format).extension,
+            OutputFormat.parse(search.request.output_format).extension.lstrip("."),
             self._threads,
             self._limits,
         )

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from blastyard.admission import lease as gate_a
-from blastyard.admission.gate import View
+from blastyard.admission.view import View
 from blastyard.admission.order import Place
 from blastyard.admission.outcome import Reason
 from blastyard.domain.job import State

@@ -32,8 +32,7 @@ class Window:
 
     def offer(self, search: Search) -> None:
         """Publish one search that has just been stored, if the window has a place for it."""
-        runner = search.runner or None
-        ledger = self._gate.publish([wish(search)], runner)
+        ledger = self._gate.publish([wish(search)], search.runner)
         if search.id not in ledger.tickets:
             self._behind = True
 

@@ -1,0 +1,314 @@
+"""One command's way through both gates, for commands that have no row in a search store.
+
+The caller's thread waits for the turn, starts the command inside Gate A and gets it back once its
+slot is confirmed; leaving the passage gives the slot back. Light on purpose: the drop-in commands
+import this, and neither a store nor a worker.
+
+What is not promised: that a command which was started and then lost the submit lease (its process
+stood still for longer than the lease) is tried again. It may have read its input and written
+output, so it is ended and said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from threading import Event, Lock, Thread
+from types import TracebackType
+from typing import Final, Protocol, TypeVar
+
+from blastyard.admission.gate import Gate
+from blastyard.admission.hold import Attempt
+from blastyard.admission.ledger import Fence, HoldState
+from blastyard.admission.outcome import Granted, Refused, Waiting
+from blastyard.admission.port import Watch
+from blastyard.admission.restoration import Claim
+from blastyard.admission.stay import LeaseLost, Stay
+from blastyard.admission.ticket import Wish
+from blastyard.admission.view import Due
+from blastyard.domain.errors import Unavailable
+from blastyard.domain.job import Phase
+
+FLOOR: Final = 2.0
+"""Seconds between two looks when nothing wakes us: a process that is killed tells nobody."""
+RIPE: Final = 1.0
+"""Seconds for which somebody must have been seen dead: what its command left is gone by then."""
+SWEEP_AGAIN: Final = 10.0
+RETRIES: Final = 12
+"""How often a store that does not answer is asked again, about 20 s beside its own patience."""
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 3.0
+
+
+class Running(Protocol):
+    """A command under its guardian."""
+
+    def extend(self, deadline: float | None) -> None:
+        """Move the deadline (monotonic seconds); ``None`` = none."""
+        ...
+
+    def end(self) -> None:
+        """Have the command and all its descendants killed."""
+        ...
+
+    def wait(self) -> object:
+        """Block until nothing of it is left."""
+        ...
+
+
+R = TypeVar("R", bound=Running)
+T = TypeVar("T")
+
+
+class Stopped(Exception):
+    """:meth:`Passage.stop` was called before the command started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """Admission as a passage needs it."""
+
+    gate: Gate
+    watch: Watch
+    monotonic: Callable[[], float]
+    sweep: Callable[[], None]
+    """Puts right what dead processes left behind; called when one of them is in the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait for the submit slot and for capacity; ``None`` = for ever."""
+
+    submit_slot: timedelta | None = None
+    capacity: timedelta | None = None
+
+
+def _nothing_told(waiting: Waiting, seconds: float) -> None:
+    """Nobody wants to know."""
+
+
+class Passage:
+    """A context; what was admitted in it is let go at its end. Use an instance once.
+
+    ``told(waiting, seconds)`` hears at every look why the command waits, and for how long it has
+    done so; what it raises ends the passage.
+    """
+
+    def __init__(
+        self,
+        entrance: Entrance,
+        wish: Wish,
+        patience: Patience | None = None,
+        told: Callable[[Waiting, float], None] = _nothing_told,
+    ) -> None:
+        self._gate = entrance.gate
+        self._entrance = entrance
+        self._wish = wish
+        self._patience = patience or Patience()
+        self._told = told
+        self._attempt = 0
+        self._claim: Claim | None = None
+        self._running: Running | None = None
+        self._lock = Lock()
+        self._stopped = Event()
+        self._ended = Event()
+        self._heart = Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._began = entrance.monotonic()
+        self._orphans: dict[str, float] = {}
+        self._looked_at = self._swept_at = float("-inf")
+
+    def __enter__(self) -> Passage:
+        self._heart.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """End what still runs, then give the slot back. A store that stays silent is left to the
+        sweep of others."""
+        self._ended.set()
+        if self._running is not None:
+            self._running.end()
+            self._running.wait()
+        self._heart.join()
+        with suppress(Unavailable):
+            self._patiently(lambda: self._gate.end(self._wish.search))
+
+    def claims(self) -> Sequence[Claim]:
+        """What this passage has a slot for, for the day the ledger is lost."""
+        return () if self._claim is None else (self._claim,)
+
+    def stop(self) -> None:
+        """From any thread: stop waiting, or end the command that runs."""
+        with self._lock:
+            self._stopped.set()
+            running = self._running
+        if running is not None:
+            running.end()
+        self._entrance.watch.wake()
+
+    def admit(self, start: Callable[[float], R]) -> R:
+        """Wait for the turn and start the command; it runs, confirmed, when this returns.
+
+        ``start(deadline)`` starts it under a guardian that ends it at ``deadline`` (monotonic
+        seconds). Raises :class:`Stopped`, what ``start`` and ``told`` raise, and ``Unavailable``:
+        a store that does not answer, a wait that took too long (``…_timeout``), or a lease that was
+        lost after the start (``interrupted``; the command was ended).
+        """
+        self._patiently(lambda: self._gate.publish([self._wish]))
+        while True:
+            if self._stopped.is_set():
+                raise Stopped
+            due = self._patiently(self._due)
+            if due.searches:
+                running = self._patiently(lambda: self._try(start))
+                if running is not None:
+                    return running
+            self._wait(due)
+
+    # -- waiting -------------------------------------------------------------------------------
+
+    def _due(self) -> Due:
+        due = self._gate.due()
+        if self._wish.search in due.waiting:
+            return due
+        # No place in the queue: it was full, or the answer to an earlier grant got lost. Nothing
+        # of ours runs, so a hold would be such a grant.
+        self._gate.give_back(self._wish.search)
+        self._gate.publish([self._wish])
+        return self._gate.due()
+
+    def _wait(self, due: Due) -> None:
+        outcome = self._patiently(lambda: self._gate.turn(self._wish.search))
+        waited = self._entrance.monotonic() - self._began
+        if isinstance(outcome, Waiting):
+            self._require_patience(outcome, waited)
+            self._told(outcome, waited)
+        pauses = [FLOOR]
+        if due.until is not None:
+            pauses.append((due.until - due.now).total_seconds())
+        pauses += [left - waited for left in self._limits() if left > waited]
+        self._entrance.watch.wait(max(0.0, min(pauses)))
+        if self._entrance.monotonic() - self._looked_at >= FLOOR:
+            self._sweep_orphans()
+
+    def _limits(self) -> list[float]:
+        limits = (self._patience.submit_slot, self._patience.capacity)
+        return [limit.total_seconds() for limit in limits if limit is not None]
+
+    def _require_patience(self, waiting: Waiting, waited: float) -> None:
+        slot = waiting.phase == Phase.WAITING_FOR_SUBMIT_SLOT
+        limit = self._patience.submit_slot if slot else self._patience.capacity
+        if limit is not None and waited >= limit.total_seconds():
+            raise Unavailable(
+                "submit_slot_timeout" if slot else "capacity_timeout",
+                f"waited {int(waited)} s and did not get its turn: {waiting.detail}",
+                "see `blastyard gate status` for who holds what, then start it again",
+            )
+
+    def _sweep_orphans(self) -> None:
+        """Have the slots of dead processes freed: with no service here, nobody else may do it."""
+        orphans = self._patiently(self._find_orphans)
+        now = self._looked_at = self._entrance.monotonic()
+        self._orphans = {name: self._orphans.get(name, now) for name in orphans}
+        ripe = [since for since in self._orphans.values() if now - since >= RIPE]
+        if not ripe:
+            return
+        if max(ripe) < self._swept_at and now - self._swept_at < SWEEP_AGAIN:
+            return
+        self._swept_at = now
+        with suppress(Unavailable):
+            self._entrance.sweep()
+
+    def _find_orphans(self) -> frozenset[str]:
+        ledger = self._gate.ledger()
+        present = self._gate.submitters()
+        claimed = [(name, hold.submitter) for name, hold in ledger.holds.items()]
+        claimed += [(name, ticket.submitter) for name, ticket in ledger.tickets.items()]
+        return frozenset(
+            name for name, owner in claimed if owner not in present or present[owner].gone
+        )
+
+    # -- inside Gate A -------------------------------------------------------------------------
+
+    def _try(self, start: Callable[[float], R]) -> R | None:
+        self._attempt += 1
+        attempt = Attempt(self._wish.search, self._attempt, self._gate.me.name)
+        stay = self._gate.enter(attempt.search, attempt.number)
+        if isinstance(stay, Waiting):
+            return None
+        try:
+            match stay.reserve(attempt):
+                case Granted(fence=fence):
+                    return self._submit(stay, fence, start)
+                case Waiting() | Refused():
+                    return None
+        except LeaseLost:
+            return None
+        finally:
+            self._gate.leave(stay)
+
+    def _submit(self, stay: Stay, fence: Fence, start: Callable[[float], R]) -> R:
+        self._claim = self._claimed(HoldState.RESERVED)
+        running = start(stay.deadline)
+        with self._lock:
+            self._running = running
+        if self._stopped.is_set():
+            running.end()
+        if not self._confirmed(stay, fence):
+            running.end()
+            running.wait()
+            raise _lease_lost()
+        running.extend(None)
+        self._claim = self._claimed(HoldState.SUBMITTED)
+        return running
+
+    def _confirmed(self, stay: Stay, fence: Fence) -> bool:
+        """Whether the slot is certainly ours; asked again while nobody else can be inside."""
+        while stay.is_trusted:
+            with suppress(Unavailable):
+                return stay.confirm(self._wish.search, fence) and stay.is_trusted
+            self._ended.wait(_FIRST_PAUSE)
+        return False
+
+    def _claimed(self, state: HoldState) -> Claim:
+        wish, me = self._wish, self._gate.me.name
+        return Claim(wish.search, wish.user, wish.level, self._attempt, state, me)
+
+    # -- beside it -----------------------------------------------------------------------------
+
+    def _beat(self) -> None:
+        every = self._gate.timings.beat.total_seconds()
+        while not self._ended.wait(every):
+            with suppress(Exception):  # the next beat is the remedy for whatever this one met
+                self._gate.beat()
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """``call()``, again while the store does not answer; the last refusal is raised."""
+        pause = _FIRST_PAUSE
+        for _ in range(RETRIES):
+            try:
+                return call()
+            except Unavailable as error:
+                if error.code != "store_unavailable":
+                    raise
+            if self._ended.is_set():
+                Event().wait(pause)
+            elif self._stopped.wait(pause):
+                raise Stopped
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return call()
+
+
+def _lease_lost() -> Unavailable:
+    return Unavailable(
+        "interrupted",
+        "this process stood still for so long that another took its place at the gate; the "
+        "command was ended before it could disturb the other",
+        "start it again",
+    )

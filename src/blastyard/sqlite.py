@@ -44,9 +44,8 @@ _NETWORK_TYPES: Final = frozenset(
 
 _ESCAPE: Final = re.compile(r"\\([0-7]{3})")
 
-_turns: dict[tuple[int, Path], Lock] = {}
+_turns: dict[Path, Lock] = {}
 _turns_lock = Lock()
-os.register_at_fork(after_in_child=_turns.clear)
 
 
 def connect(path: Path, patience: timedelta = PATIENCE) -> sqlite3.Connection:
@@ -113,6 +112,16 @@ def refuse_newer(version: int, path: Path) -> None:
         )
 
 
+def _forget_turns() -> None:
+    """In a forked child: the threads that held these locks are not here."""
+    global _turns_lock  # noqa: PLW0603
+    _turns_lock = Lock()
+    _turns.clear()
+
+
+os.register_at_fork(after_in_child=_forget_turns)
+
+
 @contextmanager
 def turn(path: Path, patience: timedelta = PATIENCE) -> Iterator[None]:
     """One writer of this process at a time.
@@ -121,7 +130,7 @@ def turn(path: Path, patience: timedelta = PATIENCE) -> Iterator[None]:
     Threads queue here, where the next one starts at once.
     """
     with _turns_lock:
-        lock = _turns.setdefault((os.getpid(), path), Lock())
+        lock = _turns.setdefault(path, Lock())
     if not lock.acquire(timeout=patience.total_seconds()):
         raise _unavailable(path, "was written by another thread all the time", _BUSY_STEP)
     try:

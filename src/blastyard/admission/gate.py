@@ -6,69 +6,22 @@ of the document store says when something changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from threading import Lock
 
 from blastyard.admission import hold as holds
 from blastyard.admission import lease as gate_a
-from blastyard.admission import restoration
 from blastyard.admission import ticket as tickets
-from blastyard.admission.census import Census, CensusReader
 from blastyard.admission.ledger import Ledger, Policy, Submitter
-from blastyard.admission.order import Place, Situation, Turn, places, turn, turn_in
-from blastyard.admission.outcome import Reason, Waiting
+from blastyard.admission.order import Situation, Turn, places, turn, turn_in
+from blastyard.admission.outcome import Waiting
+from blastyard.admission.outlook import GateSettings, Outlook, Surroundings
 from blastyard.admission.port import DocumentStore
-from blastyard.admission.record import LedgerLost, LedgerRule, Record
+from blastyard.admission.record import Record
 from blastyard.admission.roster import Presence, Roster
 from blastyard.admission.stay import Stay
-from blastyard.admission.timing import Timings
-
-
-@dataclass(frozen=True, slots=True)
-class GateSettings:
-    """What a gate is told besides its store."""
-
-    seed: Policy
-    """The policy of a ledger that has never been."""
-    timings: Timings = field(default_factory=Timings)
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a gate cannot find out from its documents."""
-
-    monotonic: Callable[[], float]
-    is_gone: Callable[[Submitter], bool]
-    """Whether a submitter has certainly ended."""
-    census: CensusReader
-    new_uid: Callable[[], str]
-    claims: Callable[[], Sequence[restoration.Claim]]
-    """What this process knows to be running, for the day the ledger is lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """Which of one's own searches may claim now, and when asking again could help by itself."""
-
-    searches: tuple[str, ...]
-    waiting: tuple[str, ...]
-    """All of one's own that have a ticket."""
-    until: datetime | None
-    now: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """Everything an operator may want to see, of one moment."""
-
-    ledger: Ledger
-    gate: gate_a.Free | gate_a.Held
-    queue: tuple[Place, ...]
-    submitters: Mapping[str, Presence]
-    census: Census
-    now: datetime
+from blastyard.admission.view import Due, View, slot_taken
 
 
 class Gate:
@@ -83,11 +36,10 @@ class Gate:
     ) -> None:
         self.me = me
         self.timings = settings.timings
-        self._seed = settings.seed
-        self._around = surroundings
+        self._monotonic = surroundings.monotonic
         self._record = Record(documents, settings.timings, surroundings.monotonic)
         self._roster = Roster(documents, me, surroundings.is_gone)
-        self._policy: Policy | None = None
+        self._outlook = Outlook(self._record, self._roster, me, settings, surroundings)
         self._lock = Lock()
         self._stays: dict[str, Stay] = {}
         self._unreleased: dict[str, Stay] = {}
@@ -105,16 +57,12 @@ class Gate:
             stay.renew()
         for stay in leaving:
             self._let_go(stay)
-        self._roster.beat(self._policy)
+        self._roster.beat(self._outlook.policy)
         self.heal()
 
     def heal(self) -> None:
         """Bring back our claims when the ledger was lost. No effect on a whole one."""
-        ledger, _ = self._record.ledger()
-        if ledger is None or not ledger.is_whole:
-            self._restore()
-        else:
-            self._policy = ledger.policy
+        self._outlook.ledger()
 
     def wake(self) -> None:
         """Wake every process on the store, though no document changed."""
@@ -136,36 +84,36 @@ class Gate:
         def rule(ledger: Ledger, now: datetime) -> Ledger | None:
             return tickets.publish(ledger, whose, tickets.window(ledger, whose, wishes), now)
 
-        return self._change(rule)
+        return self._outlook.change(rule)
 
     def withdraw(self, search: str) -> None:
         """Take a waiting search out of the queue."""
-        self._change(lambda ledger, now: tickets.withdraw(ledger, search, now))
+        self._outlook.change(lambda ledger, now: tickets.withdraw(ledger, search, now))
 
     def park(self, search: str, by: str) -> bool:
         """Set a waiting search aside; whether it has a ticket."""
-        after = self._change(lambda ledger, now: tickets.park(ledger, search, by, now))
+        after = self._outlook.change(lambda ledger, now: tickets.park(ledger, search, by, now))
         return search in after.tickets
 
     def unpark(self, search: str) -> bool:
         """Let a parked search go on; whether it has a ticket."""
-        after = self._change(lambda ledger, now: tickets.unpark(ledger, search, now))
+        after = self._outlook.change(lambda ledger, now: tickets.unpark(ledger, search, now))
         return search in after.tickets
 
     def block(self, search: str, phase: str | None) -> None:
         """Say what the search waits for besides its turn; ``None`` = nothing any more."""
-        self._change(lambda ledger, now: tickets.block(ledger, search, phase, now))
+        self._outlook.change(lambda ledger, now: tickets.block(ledger, search, phase, now))
 
     def adopt(self, search: str, submitter: str | None = None) -> None:
         """Let ``submitter`` (ourselves, when none is named) look after a waiting search."""
         heir = self.me.name if submitter is None else submitter
-        self._change(lambda ledger, now: tickets.adopt(ledger, search, heir, now))
+        self._outlook.change(lambda ledger, now: tickets.adopt(ledger, search, heir, now))
 
     def change_policy(
         self, by: str, *, ceiling: int | None = None, cap: int | None = None
     ) -> Policy:
         """Change what an operator decides. Raises ``ValueError`` for negative numbers."""
-        after = self._change(
+        after = self._outlook.change(
             lambda ledger, now: tickets.change_policy(ledger, by, now, ceiling=ceiling, cap=cap)
         )
         return after.policy
@@ -174,20 +122,20 @@ class Gate:
 
     def due(self) -> Due:
         """Which of our searches may claim now. Costs the same however many are waiting."""
-        ledger, seen = self._look()
+        seen = self._outlook.look()
         mine = self.me.name
-        own = tuple(name for name, held in ledger.tickets.items() if held.submitter == mine)
+        own = tuple(name for name, held in seen.ledger.tickets.items() if held.submitter == mine)
         gate = gate_a.judge(self._record.lease(), self.timings)
         if isinstance(gate, gate_a.Held):
             return Due((), own, gate.until, seen.now)
         if not own:
             return Due((), own, None, seen.now)
         situation = Situation(seen.now, seen.alive, seen.census, gate.since)
-        queue = places(ledger, seen.now, seen.alive)
+        queue = places(seen.ledger, seen.now, seen.alive)
         first = next((p for p in queue if p.ticket.submitter == mine and not p.obstacle), None)
         if first is None:
             return Due((), own, None, seen.now)
-        match turn_in(queue, ledger, first.search, situation, self.timings):
+        match turn_in(queue, seen.ledger, first.search, situation, self.timings):
             case Turn():
                 return Due((first.search,), own, None, seen.now)
             case Waiting(until=until):
@@ -195,26 +143,26 @@ class Gate:
 
     def turn(self, search: str) -> Turn | Waiting:
         """Whether one search may claim now, and why not."""
-        ledger, seen = self._look()
+        seen = self._outlook.look()
         gate = gate_a.judge(self._record.lease(), self.timings)
         free_since = gate.since if isinstance(gate, gate_a.Free) else None
         situation = Situation(seen.now, seen.alive, seen.census, free_since)
-        outcome = holds.turn_to_resume(ledger, search, situation) or turn(
-            ledger, search, situation, self.timings
+        outcome = holds.turn_to_resume(seen.ledger, search, situation) or turn(
+            seen.ledger, search, situation, self.timings
         )
         if isinstance(outcome, Turn) and isinstance(gate, gate_a.Held):
-            return _slot_taken(gate, outcome.position)
+            return slot_taken(gate, outcome.position)
         return outcome
 
     def enter(self, search: str, attempt: int) -> Stay | Waiting:
         """Go inside Gate A, or say who is there."""
         holder = gate_a.holder_name(search, attempt)
         before: gate_a.Free | gate_a.Held = gate_a.Free(None)
-        asked_at = self._around.monotonic()
+        asked_at = self._monotonic()
 
         def rule(seen: gate_a.Seen) -> gate_a.SubmitLease | None:
             nonlocal before, asked_at
-            asked_at = self._around.monotonic()
+            asked_at = self._monotonic()
             if seen.lease.holder_identity != holder:
                 before = gate_a.judge(seen, self.timings)
             match gate_a.claim(seen, holder, self.timings):
@@ -225,10 +173,10 @@ class Gate:
                     return None
 
         if not self._record.change_lease(rule):
-            return _slot_taken(before, None)
+            return slot_taken(before, None)
         since = before.since if isinstance(before, gate_a.Free) else None
         deadline = gate_a.trusted_until(asked_at, self.timings)
-        stay = Stay(self._record, holder, since, deadline, self._observe)
+        stay = Stay(self._record, holder, since, deadline, self._outlook.observe)
         with self._lock:
             self._stays[holder] = stay
         return stay
@@ -251,12 +199,12 @@ class Gate:
 
     def end(self, search: str) -> None:
         """The search has ended: neither hold nor ticket is left."""
-        self._change(lambda ledger, now: holds.end(ledger, search, now))
+        self._outlook.change(lambda ledger, now: holds.end(ledger, search, now))
 
     def give_back(self, search: str, submitter: str | None = None) -> None:
         """The attempt does nothing any more: the search goes back to its place in the queue."""
         heir = self.me.name if submitter is None else submitter
-        self._change(lambda ledger, now: holds.give_back(ledger, search, heir, now))
+        self._outlook.change(lambda ledger, now: holds.give_back(ledger, search, heir, now))
 
     def forget(self, submitter: str) -> None:
         """Remove a submitter that has ended from the roster."""
@@ -266,14 +214,14 @@ class Gate:
 
     def view(self) -> View:
         """The whole of it, for people."""
-        ledger, seen = self._look()
+        seen = self._outlook.look()
         gate = gate_a.judge(self._record.lease(), self.timings)
-        queue = tuple(places(ledger, seen.now, seen.alive))
-        return View(ledger, gate, queue, seen.submitters, seen.census, seen.now)
+        queue = tuple(places(seen.ledger, seen.now, seen.alive))
+        return View(seen.ledger, gate, queue, seen.submitters, seen.census, seen.now)
 
     def ledger(self) -> Ledger:
         """The ledger as it is now, restored first if it was lost."""
-        return self._look()[0]
+        return self._outlook.ledger()[0]
 
     def submitters(self) -> Mapping[str, Presence]:
         """Everybody who submits here, by name."""
@@ -281,71 +229,7 @@ class Gate:
 
     def overdue(self) -> list[str]:
         """Reserved holds that nobody alive can stand behind any more."""
-        ledger, seen = self._look()
+        seen = self._outlook.look()
         silent = {name: presence.silent_for for name, presence in seen.submitters.items()}
         situation = Situation(seen.now, seen.alive, seen.census)
-        return holds.overdue(ledger, silent, situation, self.timings)
-
-    def _look(self) -> tuple[Ledger, _Look]:
-        ledger, now = self._record.ledger()
-        if ledger is None or not ledger.is_whole:
-            ledger = self._restore()
-        self._policy = ledger.policy
-        submitters = self._roster.read()
-        return ledger, _Look(now, submitters, self._alive(submitters), self._around.census.read())
-
-    def _alive(self, submitters: Mapping[str, Presence]) -> frozenset[str]:
-        alive = {name for name, seen in submitters.items() if seen.is_alive(self.timings)}
-        return frozenset(alive | {self.me.name})
-
-    def _observe(self) -> tuple[frozenset[str], Census]:
-        return self._alive(self._roster.read()), self._around.census.read()
-
-    # -- a lost ledger -------------------------------------------------------------------------
-
-    def _change(self, rule: LedgerRule) -> Ledger:
-        try:
-            return self._record.change_ledger(rule)
-        except LedgerLost:
-            self._restore()
-            return self._record.change_ledger(rule)
-
-    def _restore(self) -> Ledger:
-        known = self._known()
-        claims = self._around.claims()
-        uid = self._around.new_uid()
-
-        def make(ledger: Ledger | None, now: datetime) -> Ledger | None:
-            whose = restoration.Known(known, self._seed, uid)
-            return restoration.restore(ledger, self.me.name, claims, whose, now)
-
-        self._record.create_ledger(make)
-        ledger, _ = self._record.ledger()
-        if ledger is None:
-            raise LedgerLost
-        return ledger
-
-    def _known(self) -> dict[str, Submitter]:
-        """Everybody whose claims a lost ledger waits for."""
-        return {
-            name: seen.submitter
-            for name, seen in self._roster.read().items()
-            if not seen.gone and seen.silent_for < self.timings.forgotten
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    now: datetime
-    submitters: Mapping[str, Presence]
-    alive: frozenset[str]
-    census: Census
-
-
-def _slot_taken(held: gate_a.Free | gate_a.Held, position: int | None) -> Waiting:
-    if isinstance(held, gate_a.Free):
-        return Waiting(Reason.SUBMIT_SLOT, "another submission was quicker", position)
-    detail = f"{held.holder} is submitting"
-    if held.note:
-        detail += f"; {held.note}"
-    return Waiting(Reason.SUBMIT_SLOT, detail, position, held.until)
+        return holds.overdue(seen.ledger, silent, situation, self.timings)

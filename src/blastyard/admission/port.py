@@ -9,8 +9,8 @@ implementer:
   and ``now`` is the store's clock at the read, both of one clock that all submitters share.
 * Whatever cannot be told raises ``Unavailable``; a lost answer may mean that the swap happened, so
   callers read again.
-* A watch wakes after any change made by anybody; it may wake for nothing, and it may miss: callers
-  keep a floor under it.
+* A watch wakes after any change made by anybody, a submitter's sign of life excepted; it may wake
+  for nothing, and it may miss: callers keep a floor under it.
 """
 
 from __future__ import annotations

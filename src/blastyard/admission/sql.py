@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from blastyard import sqlite
-from blastyard.admission.port import Snapshot, Watch
+from blastyard.admission.port import SUBMITTER, Snapshot, Watch
 from blastyard.admission.wakeup import Wakeup
 from blastyard.domain.errors import Unavailable
 
@@ -92,13 +92,14 @@ class SqliteDocumentStore:
     def swap(self, name: str, version: int, body: bytes | None) -> Snapshot | None:
         """Write when the version still is ``version``; ``None`` on a conflict.
 
-        Wakes all watches when it wrote. Raises ``Unavailable``: the swap may have happened.
+        Wakes all watches when it wrote, signs of life apart. Raises ``Unavailable``: the swap may have happened.
         """
         with sqlite.turn(self._path, self._patience), self._connection() as connection:
             row = self._swap(connection, name, version, body)
         if row is None:
             return None
-        self._wakeup.notify()
+        if not name.startswith(SUBMITTER):  # a sign of life concerns nobody who waits
+            self._wakeup.notify()
         return _snapshot(name, row)
 
     def notify(self) -> None:

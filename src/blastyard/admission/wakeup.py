@@ -55,6 +55,7 @@ class SocketWatch:
         self._directory = directory
         self._closed = False
         self._waiting = Lock()
+        self._waking = Lock()
         self._event = _event()
         self._socket: socket.socket | None = None
         self._name = ""
@@ -66,48 +67,60 @@ class SocketWatch:
         _watches.add(self)
 
     def wait(self, timeout_seconds: float) -> bool:
-        """Block up to the timeout; whether something may have changed. False once closed."""
+        """Block up to the timeout; whether something may have changed. False once closed.
+
+        Never raises: a watch that cannot bind its socket again hears ``wake`` and its timeout only.
+        """
         with self._waiting:
             if self._closed:
                 return False
-            if self._socket is None or not (self._directory / self._name).exists():
-                self._bind()
-                return True  # what happened in between was not heard
-            return self._poll(self._socket, timeout_seconds)
+            if not self._is_bound():
+                with suppress(Unavailable):
+                    self._bind()
+                    return True  # what happened in between was not heard
+            return self._poll(timeout_seconds)
 
     def wake(self) -> None:
         """End the ``wait`` that is going on, or else the next one. From any thread."""
-        if not self._closed:
-            with suppress(OSError):  # closed by another thread just now
+        with self._waking:
+            if not self._closed:
                 os.eventfd_write(self._event, 1)
 
     def close(self) -> None:
         """End a ``wait`` that is going on, and stop watching."""
-        self.wake()
-        self._closed = True
-        with self._waiting:
-            if self._socket is None and self._event < 0:
+        with self._waking:
+            if self._closed:
                 return
+            self._closed = True
+            os.eventfd_write(self._event, 1)
+        with self._waiting:
             self._unbind()
             os.close(self._event)
-            self._event = -1
 
-    def _poll(self, receiver: socket.socket, timeout_seconds: float) -> bool:
+    def _poll(self, timeout_seconds: float) -> bool:
         poll = select.poll()
-        poll.register(receiver, select.POLLIN)
+        if self._socket is not None:
+            poll.register(self._socket, select.POLLIN)
         poll.register(self._event, select.POLLIN)
         milliseconds = math.ceil(max(0.0, timeout_seconds) * 1000)
         ready = poll.poll(min(milliseconds, _LONGEST_MS))
         if ready:
-            self._drain(receiver)
+            self._drain()
         return bool(ready)
 
-    def _drain(self, receiver: socket.socket) -> None:
+    def _drain(self) -> None:
         with suppress(BlockingIOError):
             os.eventfd_read(self._event)
         with suppress(BlockingIOError):
-            while True:
-                receiver.recv(_DRAIN_BYTES)
+            while self._socket is not None:
+                self._socket.recv(_DRAIN_BYTES)
+
+    def _is_bound(self) -> bool:
+        try:
+            (self._directory / self._name).lstat()
+        except OSError:
+            return False
+        return self._socket is not None
 
     def _bind(self) -> None:
         self._unbind()
@@ -129,7 +142,7 @@ class SocketWatch:
 
     def _forget_parent(self) -> None:
         """In a forked child: let go of what belongs to the parent, without ending it there."""
-        self._waiting = Lock()
+        self._waiting, self._waking = Lock(), Lock()
         if self._closed:
             return
         if self._socket is not None:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from blastyard.domain.errors import CallerMistake
-from blastyard.domain.fasta import FastaCheck, FastaLimits, require_writable_titles, require_writable_titles
+from blastyard.domain.fasta import FastaCheck, FastaLimits, require_writable_titles
 from blastyard.domain.memory import least_memory
-from blastyard.domain.options import OptionSet, parse_options, require_query_range, require_query_range
+from blastyard.domain.options import OptionSet, parse_options, require_query_range
 from blastyard.domain.outfmt import OutputFormat
 from blastyard.domain.program import Program
 from blastyard.domain.search import Database, DatabaseState, Priority, Query, Request

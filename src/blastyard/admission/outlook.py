@@ -1,0 +1,124 @@
+"""What one process sees of admission, all of it fresh: ledger, submitters, census.
+
+A ledger that was lost is restored before anything is decided on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from blastyard.admission import restoration
+from blastyard.admission.census import Census, CensusReader
+from blastyard.admission.ledger import Ledger, Policy, Submitter
+from blastyard.admission.record import LedgerLost, LedgerRule, Record
+from blastyard.admission.roster import Presence, Roster
+from blastyard.admission.timing import Timings
+
+
+@dataclass(frozen=True, slots=True)
+class GateSettings:
+    """What a gate is told besides its store."""
+
+    seed: Policy
+    """The policy of a ledger that has never been."""
+    timings: Timings = field(default_factory=Timings)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a gate cannot find out from its documents."""
+
+    monotonic: Callable[[], float]
+    is_gone: Callable[[Submitter], bool]
+    """Whether a submitter has certainly ended."""
+    census: CensusReader
+    new_uid: Callable[[], str]
+    claims: Callable[[], Sequence[restoration.Claim]]
+    """What this process knows to be running, for the day the ledger is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Everything that decisions are made on, of one moment."""
+
+    ledger: Ledger
+    now: datetime
+    submitters: Mapping[str, Presence]
+    alive: frozenset[str]
+    census: Census
+
+
+class Outlook:
+    """Reads and changes the ledger on behalf of the submitter ``me``."""
+
+    def __init__(
+        self,
+        record: Record,
+        roster: Roster,
+        me: Submitter,
+        settings: GateSettings,
+        surroundings: Surroundings,
+    ) -> None:
+        self.policy: Policy | None = None
+        """The latest policy seen."""
+        self._record = record
+        self._roster = roster
+        self._me = me
+        self._settings = settings
+        self._around = surroundings
+
+    def ledger(self) -> tuple[Ledger, datetime]:
+        """The ledger as it is now, our claims brought back if it was lost; the store's clock."""
+        ledger, now = self._record.ledger()
+        if ledger is None or not ledger.is_whole:
+            ledger = self._restore()
+        self.policy = ledger.policy
+        return ledger, now
+
+    def look(self) -> Look:
+        """All of it. What is to be judged is read before who is alive."""
+        ledger, now = self.ledger()
+        submitters = self._roster.read()
+        return Look(ledger, now, submitters, self._alive(submitters), self._around.census.read())
+
+    def observe(self) -> tuple[frozenset[str], Census]:
+        """Who is alive, and what runs."""
+        return self._alive(self._roster.read()), self._around.census.read()
+
+    def change(self, rule: LedgerRule) -> Ledger:
+        """Apply a rule to the ledger, restored first if it was lost."""
+        try:
+            return self._record.change_ledger(rule)
+        except LedgerLost:
+            self._restore()
+            return self._record.change_ledger(rule)
+
+    def _alive(self, submitters: Mapping[str, Presence]) -> frozenset[str]:
+        timings = self._settings.timings
+        alive = {name for name, seen in submitters.items() if seen.is_alive(timings)}
+        return frozenset(alive | {self._me.name})
+
+    def _restore(self) -> Ledger:
+        known = self._known()
+        claims = self._around.claims()
+        uid = self._around.new_uid()
+
+        def make(ledger: Ledger | None, now: datetime) -> Ledger | None:
+            whose = restoration.Known(known, self._settings.seed, uid)
+            return restoration.restore(ledger, self._me.name, claims, whose, now)
+
+        self._record.create_ledger(make)
+        ledger, _ = self._record.ledger()
+        if ledger is None:
+            raise LedgerLost
+        return ledger
+
+    def _known(self) -> dict[str, Submitter]:
+        """Everybody whose claims a lost ledger waits for."""
+        return {
+            name: seen.submitter
+            for name, seen in self._roster.read().items()
+            if not seen.gone and seen.silent_for < self._settings.timings.forgotten
+        }

@@ -1,0 +1,62 @@
+"""The registered databases in SQL."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from blastyard.domain.search import Database
+from blastyard.store import query, row, rule
+from blastyard.store.schema import databases
+
+_name = databases.c.name
+_all = sa.select(*row.DATABASE).order_by(_name)
+
+
+def add(connection: sa.Connection, database: Database) -> None:
+    """Register; raises ``Conflict('database_exists')``."""
+    if _is_known(connection, database.name):
+        raise rule.database_exists(database.name)
+    connection.execute(databases.insert(), row.new_database(database))
+
+
+def overwrite(connection: sa.Connection, database: Database) -> None:
+    """Overwrite; raises ``NotFound('database_unknown')``."""
+    require(connection, database.name)
+    change = databases.update().where(_name == database.name)
+    connection.execute(change, row.new_database(database))
+
+
+def get(connection: sa.Connection, name: str) -> Database:
+    """Raises ``NotFound('database_unknown')``."""
+    found = connection.execute(_all.where(_name == name)).first()
+    if found is None:
+        raise _unknown(connection, name)
+    return row.database(found)
+
+
+def everything(connection: sa.Connection) -> list[Database]:
+    """All, by name."""
+    return [row.database(found) for found in connection.execute(_all)]
+
+
+def remove(connection: sa.Connection, name: str) -> None:
+    """Raises ``NotFound('database_unknown')`` and ``Conflict('database_in_use')``."""
+    require(connection, name)
+    users = connection.execute(query.using(name)).scalars().all()
+    if users:
+        raise rule.database_in_use(name, users)
+    connection.execute(databases.delete().where(_name == name))
+
+
+def require(connection: sa.Connection, name: str) -> None:
+    """Raise ``NotFound('database_unknown')`` unless a database of this name is registered."""
+    if not _is_known(connection, name):
+        raise _unknown(connection, name)
+
+
+def _is_known(connection: sa.Connection, name: str) -> bool:
+    return connection.execute(sa.select(_name).where(_name == name)).first() is not None
+
+
+def _unknown(connection: sa.Connection, name: str) -> Exception:
+    return rule.unknown_database(name, connection.execute(sa.select(_name)).scalars())

@@ -55,6 +55,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention_gb: Count = 0
     strict: Flag = ""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    debug: Flag = ""
+
+    @property
+    def is_debug(self) -> bool:
+        """Whether an unexpected error is shown with its traceback."""
+        return self.debug in ("true", "1", "yes")
 
     @property
     def is_strict(self) -> bool:
@@ -104,6 +110,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "retention_gb": "BLASTYARD_RETENTION_GB",
     "strict": "BLASTYARD_STRICT",
     "log_level": "BLASTYARD_LOG_LEVEL",
+    "debug": "BLASTYARD_DEBUG",
 }
 
 
@@ -141,6 +148,11 @@ def _contradictions(settings: Settings) -> list[str]:
             "BLASTYARD_LEASE_SECONDS must be at least 20 and below BLAST_SUBMIT_LEASE_TTL_SECONDS"
         )
     return problems
+
+
+def caller_environment() -> dict[str, str]:
+    """All of this process's environment, for a command that runs as if its caller had started it."""
+    return dict(os.environ)
 
 
 def account_name() -> str:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 from blastyard.admission.census import NothingForeign
-from blastyard.admission.gate import Gate, GateSettings, Surroundings
+from blastyard.admission.gate import Gate
 from blastyard.admission.ledger import Policy, Submitter
+from blastyard.admission.outlook import GateSettings, Surroundings
 from blastyard.admission.restoration import Claim
 from blastyard.admission.sql import SqliteDocumentStore
 from blastyard.admission.timing import Timings
 from blastyard.admission.wakeup import Wakeup
 from blastyard.domain.clock import Clock, SystemClock
+from blastyard.domain.errors import Misconfigured
 from blastyard.engine.process import Process, boot_id
 from blastyard.settings import Settings, account_name
 
@@ -49,10 +53,32 @@ class Home:
         return self.root / "run"
 
     def make(self) -> Home:
-        """Create what is missing; shared with the group where the directory above is."""
-        for path in (self.root, self.searches, self.databases, self.run):
-            path.mkdir(parents=True, exist_ok=True)
+        """Create what is missing; shared with the group where the directory above is.
+
+        Raises ``Misconfigured('settings_invalid')`` when that cannot be done.
+        """
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for path in (self.searches, self.databases, self.run):
+                if not path.is_dir():
+                    path.mkdir(mode=0o700, exist_ok=True)
+                    _share(path)
+        except OSError as error:
+            raise Misconfigured(
+                "settings_invalid",
+                f"the data directory {self.root} cannot be made: {error.strerror or error}",
+                "set BLASTYARD_HOME to a directory that this account may write",
+            ) from error
         return self
+
+
+def _share(path: Path) -> None:
+    """Let those use a new folder who may use the one above, whatever this account's umask is."""
+    above = path.parent.stat()
+    if above.st_mode & stat.S_IWGRP:
+        with suppress(PermissionError):  # not a member of the group above
+            os.chown(path, -1, above.st_gid)
+    path.chmod(0o700 | above.st_mode & 0o2070)
 
 
 def timings(settings: Settings) -> Timings:
@@ -108,8 +134,13 @@ def open_gate(
     settings: Settings,
     me: Submitter,
     claims: Callable[[], Sequence[Claim]] = tuple,
+    *,
+    signed_on: bool = True,
 ) -> OpenGate:
-    """The gate of the data directory, signed on. ``claims`` is what this process has running."""
+    """The gate of the data directory. ``claims`` is what this process has running.
+
+    Whoever only looks, or changes a row, need not be ``signed_on``; whoever runs searches must.
+    """
     home = Home(settings.directory).make()
     wakeup = Wakeup(home.run)
     documents = SqliteDocumentStore(home.database, wakeup=wakeup, upgrade=_upgrade)
@@ -119,5 +150,6 @@ def open_gate(
     )
     seed = Policy(ceiling=settings.max_run_concurrency)
     gate = Gate(documents, me, GateSettings(seed, timings(settings)), around)
-    gate.beat()
+    if signed_on:
+        gate.beat()
     return OpenGate(gate, documents, clock)

@@ -29,10 +29,12 @@ from blastyard.service.retention import Retention, Rule
 from blastyard.service.searches import Desk, Person, Searches, Waits
 from blastyard.service.sweep import Sweep, claims
 from blastyard.service.task import Tasks
+from blastyard.service.upkeep import Upkeep
 from blastyard.service.window import Window
 from blastyard.settings import Settings, account_name
 from blastyard.store.sql import SqlSearchStore
-from blastyard.worker.inprocess import Work, Worker
+from blastyard.worker.driver import Work
+from blastyard.worker.inprocess import Worker
 
 MIB = 1 << 20
 
@@ -104,17 +106,17 @@ def limits(settings: Settings) -> Limits:
     )
 
 
-def open_yard(settings: Settings, me: Submitter) -> Yard:
-    """Open the data directory and sign on as ``me``."""
+def open_yard(settings: Settings, me: Submitter, *, signed_on: bool = True) -> Yard:
+    """Open the data directory as ``me``; whoever runs searches must be ``signed_on``."""
     home = Home(settings.directory).make()
     store = SqlSearchStore(home.database)
-    opened = open_gate(settings, me, lambda: claims(store))
+    opened = open_gate(settings, me, lambda: claims(store), signed_on=signed_on)
     gate, clock = opened.gate, opened.clock
     toolchain = Toolchain(settings.path)
     files = SearchFiles(home.searches)
     database_files = DatabaseFiles(toolchain)
     databases = Databases(store, database_files, home.databases, store.now)
-    engine = LocalEngine(clock, LocalSettings(nice=settings.nice, path=settings.path))
+    engine = LocalEngine(LocalSettings(nice=settings.nice, path=settings.path))
     tasks = Tasks(
         toolchain, store, files, threads=search_threads(settings), limits=limits(settings)
     )
@@ -144,7 +146,14 @@ def open_yard(settings: Settings, me: Submitter) -> Yard:
         workers: list[Worker] = []
         attempts = Attempts(store, gate, engine, tasks, lambda name: workers[0].wake(name))
         stages = Stages(store, gate, engine, tasks, attempts, window, endings)
-        work = Work(Advance(stages), sweep, gate, opened.documents.watch(), wants, retention.apply)
+        work = Work(
+            Advance(stages),
+            sweep,
+            gate,
+            opened.documents.watch(),
+            wants,
+            Upkeep(retention, databases),
+        )
         workers.append(Worker(work, clock))
         return workers[0]
 

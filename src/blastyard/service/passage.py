@@ -13,23 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
 from threading import Event, Lock, Thread
 from types import TracebackType
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
-from blastyard.admission.gate import Gate
 from blastyard.admission.hold import Attempt
 from blastyard.admission.ledger import Fence, HoldState
 from blastyard.admission.outcome import Granted, Refused, Waiting
-from blastyard.admission.port import Watch
 from blastyard.admission.restoration import Claim
 from blastyard.admission.stay import LeaseLost, Stay
 from blastyard.admission.ticket import Wish
 from blastyard.admission.view import Due
 from blastyard.domain.errors import Unavailable
 from blastyard.domain.job import Phase
+from blastyard.service.entrance import Entrance, Patience, Running, Stopped
 
 FLOOR: Final = 2.0
 """Seconds between two looks when nothing wakes us: a process that is killed tells nobody."""
@@ -42,47 +39,8 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 3.0
 
 
-class Running(Protocol):
-    """A command under its guardian."""
-
-    def extend(self, deadline: float | None) -> None:
-        """Move the deadline (monotonic seconds); ``None`` = none."""
-        ...
-
-    def end(self) -> None:
-        """Have the command and all its descendants killed."""
-        ...
-
-    def wait(self) -> object:
-        """Block until nothing of it is left."""
-        ...
-
-
 R = TypeVar("R", bound=Running)
 T = TypeVar("T")
-
-
-class Stopped(Exception):
-    """:meth:`Passage.stop` was called before the command started."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entrance:
-    """Admission as a passage needs it."""
-
-    gate: Gate
-    watch: Watch
-    monotonic: Callable[[], float]
-    sweep: Callable[[], None]
-    """Puts right what dead processes left behind; called when one of them is in the way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to wait for the submit slot and for capacity; ``None`` = for ever."""
-
-    submit_slot: timedelta | None = None
-    capacity: timedelta | None = None
 
 
 def _nothing_told(waiting: Waiting, seconds: float) -> None:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from blastyard.domain.outfmt import OutputFormat
 from blastyard.domain.search import Database, Search
+from blastyard.engine.database import db_argument
 from blastyard.engine.port import Limits, Task
 from blastyard.results.files import SearchFiles
 
@@ -52,7 +53,7 @@ class Tasks:
         argv = (
             str(self._programs.program(request.program)),
             "-db",
-            database.path,
+            db_argument(database.path),
             "-outfmt",
             request.output_format,
             *request.options,

@@ -15,8 +15,8 @@ from blastyard.bootstrap.gate import this_process
 from blastyard.bootstrap.yard import Yard, open_yard
 from blastyard.domain.job import State
 from blastyard.domain.program import Program
-from blastyard.domain.search import Database, Event, Query, Request, Search
-from blastyard.engine.port import Limits
+from blastyard.domain.search import Database, Event, Query, Request, Run, Search
+from blastyard.engine.port import Limits, Task
 from blastyard.service.advance import Advance, Stages
 from blastyard.service.attempt import Attempts
 from blastyard.service.ending import Endings
@@ -26,7 +26,7 @@ from blastyard.service.view import queue_shape
 from blastyard.service.window import Window
 from blastyard.settings import Settings
 from blastyard.store.port import Filter
-from blastyard.testing.engine import FakeEngine, FakeMachine
+from blastyard.testing.engine import FakeEngine
 from blastyard.worker.inprocess import Work, Worker
 
 KEPT = 10_000
@@ -112,10 +112,19 @@ def _rate(home: Path, count: int) -> float:
         yard.store.close()
 
 
+class InstantEngine(FakeEngine):
+    """Ends every search as soon as it has begun."""
+
+    def start(self, task: Task, deadline: float | None, on_exit: Callable[[], None]) -> Run:
+        """Start, and end."""
+        run = super().start(task, deadline, on_exit)
+        self.complete(task.search_id)
+        return run
+
+
 def _instant_worker(yard: Yard) -> Worker:
     """A worker whose searches end as soon as they have begun."""
-    machine = FakeMachine(yard.clock, finish_after=0.0)
-    engine = FakeEngine(machine, owner=yard.gate.me.name)
+    engine = InstantEngine()
     tasks = Tasks(yard.toolchain, yard.store, yard.files, threads=1, limits=Limits())
     endings = Endings(yard.store, lambda: "none")
     window = Window(yard.store, yard.gate, yard.clock.monotonic)
@@ -125,6 +134,9 @@ def _instant_worker(yard: Yard) -> Worker:
     sweep = Sweep(yard.store, yard.gate, engine, tasks, endings)
     watch = yard.documents.watch()
     workers.append(
-        Worker(Work(Advance(stages), sweep, yard.gate, watch, lambda _: True), yard.clock)
+        Worker(
+            Work(Advance(stages), sweep, yard.gate, watch, lambda _: True, window.refill),
+            yard.clock,
+        )
     )
     return workers[0]

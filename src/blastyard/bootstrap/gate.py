@@ -16,10 +16,12 @@ from blastyard.admission.census import NothingForeign
 from blastyard.admission.gate import Gate
 from blastyard.admission.ledger import Policy, Submitter
 from blastyard.admission.outlook import GateSettings, Surroundings
+from blastyard.admission.port import DocumentStore
 from blastyard.admission.restoration import Claim
 from blastyard.admission.sql import SqliteDocumentStore
 from blastyard.admission.timing import Timings
 from blastyard.admission.wakeup import Wakeup
+from blastyard.bootstrap.seam import PLAIN, Seam
 from blastyard.domain.clock import Clock, SystemClock
 from blastyard.domain.errors import Misconfigured
 from blastyard.engine.process import Process, boot_id
@@ -120,7 +122,7 @@ class OpenGate:
     """Admission alone."""
 
     gate: Gate
-    documents: SqliteDocumentStore
+    documents: DocumentStore
     clock: Clock
 
 
@@ -136,6 +138,7 @@ def open_gate(
     claims: Callable[[], Sequence[Claim]] = tuple,
     *,
     signed_on: bool = True,
+    seam: Seam = PLAIN,
 ) -> OpenGate:
     """The gate of the data directory. ``claims`` is what this process has running.
 
@@ -143,13 +146,13 @@ def open_gate(
     """
     home = Home(settings.directory).make()
     wakeup = Wakeup(home.run)
-    documents = SqliteDocumentStore(home.database, wakeup=wakeup, upgrade=_upgrade)
+    documents = seam.documents(SqliteDocumentStore(home.database, wakeup=wakeup, upgrade=_upgrade))
     clock = SystemClock()
     around = Surroundings(
         clock.monotonic, is_gone, NothingForeign(), lambda: uuid.uuid4().hex, claims
     )
     seed = Policy(ceiling=settings.max_run_concurrency)
-    gate = Gate(documents, me, GateSettings(seed, timings(settings)), around)
+    gate = Gate(documents, me, GateSettings(seed, seam.timings or timings(settings)), around)
     if signed_on:
         gate.beat()
     return OpenGate(gate, documents, clock)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from blastyard.admission.gate import Gate
 from blastyard.admission.ledger import Submitter
-from blastyard.admission.sql import SqliteDocumentStore
+from blastyard.admission.port import DocumentStore
 from blastyard.bootstrap.gate import Home, open_gate
+from blastyard.bootstrap.seam import PLAIN, Seam
 from blastyard.domain.clock import Clock
 from blastyard.domain.fasta import FastaLimits
 from blastyard.domain.search import Database, Search
@@ -32,6 +33,7 @@ from blastyard.service.task import Tasks
 from blastyard.service.upkeep import Upkeep
 from blastyard.service.window import Window
 from blastyard.settings import Settings, account_name
+from blastyard.store.port import SearchStore
 from blastyard.store.sql import SqlSearchStore
 from blastyard.worker.driver import Work
 from blastyard.worker.inprocess import Worker
@@ -46,8 +48,8 @@ class Yard:
     settings: Settings
     home: Home
     clock: Clock
-    store: SqlSearchStore
-    documents: SqliteDocumentStore
+    store: SearchStore
+    documents: DocumentStore
     gate: Gate
     toolchain: Toolchain
     files: SearchFiles
@@ -106,17 +108,19 @@ def limits(settings: Settings) -> Limits:
     )
 
 
-def open_yard(settings: Settings, me: Submitter, *, signed_on: bool = True) -> Yard:
+def open_yard(
+    settings: Settings, me: Submitter, *, signed_on: bool = True, seam: Seam = PLAIN
+) -> Yard:
     """Open the data directory as ``me``; whoever runs searches must be ``signed_on``."""
     home = Home(settings.directory).make()
-    store = SqlSearchStore(home.database)
-    opened = open_gate(settings, me, lambda: claims(store), signed_on=signed_on)
+    store = seam.store(SqlSearchStore(home.database))
+    opened = open_gate(settings, me, lambda: claims(store), signed_on=signed_on, seam=seam)
     gate, clock = opened.gate, opened.clock
     toolchain = Toolchain(settings.path)
     files = SearchFiles(home.searches)
     database_files = DatabaseFiles(toolchain)
     databases = Databases(store, database_files, home.databases, store.now)
-    engine = LocalEngine(LocalSettings(nice=settings.nice, path=settings.path))
+    engine = seam.engine(LocalEngine(LocalSettings(nice=settings.nice, path=settings.path)))
     tasks = Tasks(
         toolchain, store, files, threads=search_threads(settings), limits=limits(settings)
     )
@@ -152,7 +156,7 @@ def open_yard(settings: Settings, me: Submitter, *, signed_on: bool = True) -> Y
             gate,
             opened.documents.watch(),
             wants,
-            Upkeep(retention, databases),
+            Upkeep(window, retention, databases),
         )
         workers.append(Worker(work, clock))
         return workers[0]

@@ -1,0 +1,99 @@
+"""What the web service needs of an open installation; ``bootstrap.yard.Yard`` has it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from blastyard.domain.clock import Clock
+from blastyard.service.databases import Databases
+from blastyard.service.searches import Searches
+from blastyard.settings import Settings
+
+
+class Watch(Protocol):
+    """Wakes when something may have changed."""
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Block up to the timeout; whether something may have changed."""
+        ...
+
+    def wake(self) -> None:
+        """End a ``wait`` from any thread."""
+        ...
+
+    def close(self) -> None:
+        """Stop watching."""
+        ...
+
+
+class Watchable(Protocol):
+    """Gives watches."""
+
+    def watch(self) -> Watch:
+        """A new watch of this process."""
+        ...
+
+
+class Named(Protocol):
+    """Something with a name."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        ...
+
+
+class SignedOn(Protocol):
+    """Who this process is to the others."""
+
+    @property
+    def me(self) -> Named:
+        """This process."""
+        ...
+
+
+class Versioned(Protocol):
+    """The BLAST+ programs."""
+
+    def version(self) -> str:
+        """Their version; raises ``Misconfigured('blast_missing')``."""
+        ...
+
+
+class Installation(Protocol):
+    """An open installation, as the web service sees it."""
+
+    @property
+    def settings(self) -> Settings:
+        """How it is set up."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """What time it is."""
+        ...
+
+    @property
+    def searches(self) -> Searches:
+        """All that can be done with searches."""
+        ...
+
+    @property
+    def databases(self) -> Databases:
+        """The databases that searches may name."""
+        ...
+
+    @property
+    def gate(self) -> SignedOn:
+        """Under which name this process looks after searches."""
+        ...
+
+    @property
+    def documents(self) -> Watchable:
+        """What wakes when the queue changes."""
+        ...
+
+    @property
+    def toolchain(self) -> Versioned:
+        """BLAST+."""
+        ...

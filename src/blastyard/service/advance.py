@@ -21,8 +21,6 @@ from blastyard.store.port import SearchStore, Stale
 
 FLOOR = timedelta(seconds=30)
 """How often a waiting search is looked at when no event wakes it."""
-ATTEMPT_LIMIT = 5
-"""How often the process that runs a search may die before the search is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +55,7 @@ class Advance:
             return self._step(search)
         except NotFound as error:
             if error.code == "search_unknown":
+                self._gate.end(search_id)
                 return Done()
             raise
         except Stale:
@@ -67,6 +66,7 @@ class Advance:
             self._gate.end(search.id)
             return Done()
         if search.runner != self._gate.me.name:
+            self._gate.adopt(search.id, search.runner)
             return Done()
         if search.cancel_requested:
             return self._cancelled(search)
@@ -95,6 +95,9 @@ class Advance:
             case Waiting(reason=Reason.UNPUBLISHED):
                 self._window.refill(force=True)
                 return Wait(FLOOR, Phase.WAITING_FOR_CAPACITY)
+            case Waiting(reason=Reason.SUBMITTER):
+                self._gate.adopt(search.id)
+                return Wait(NOW, Phase.WAITING_FOR_CAPACITY)
             case waiting:
                 return self._wait(search, waiting)
 
@@ -133,13 +136,26 @@ class Advance:
         match outcome:
             case Started():
                 return Wait(FLOOR, State.RUNNING)
+            case NotNow(search=again) if again.cancel_requested:
+                return Wait(NOW, again.state)
             case NotNow(search=again, waiting=waiting):
                 return self._wait(again, waiting)
             case Refused():
-                # The row says that nothing of it is alive, so a hold it has is a leftover.
-                self._gate.give_back(search.id)
-                self._window.refill(force=True)
-                return Wait(NOW, Phase.WAITING_FOR_CAPACITY)
+                return self._refused(search)
+
+    def _refused(self, search: Search) -> Done | Wait:
+        """Something stands in the ledger that does not belong to this attempt.
+
+        The row says that nothing of it is alive, so a hold it has is a leftover. The row is read
+        after the fence: whoever took the search over meanwhile and was granted a slot has a later
+        one.
+        """
+        upto = self._gate.ledger().fence
+        search = self._store.get(search.id)
+        if search.state is State.QUEUED and search.runner == self._gate.me.name:
+            self._gate.give_back(search.id, upto=upto)
+            self._window.refill(force=True)
+        return Wait(NOW, Phase.WAITING_FOR_CAPACITY)
 
     # -- running and ending ----------------------------------------------------------------------
 
@@ -158,6 +174,9 @@ class Advance:
         if failure is None:
             after = replace(search, state=State.COLLECTING)
             return self._collect(self._store.update(after, Event(State.COLLECTING)))
+        return self._badly(search, failure)
+
+    def _badly(self, search: Search, failure: Failure) -> Done | Wait:
         if failure.code == "interrupted":
             return self.retry(search, failure.message)
         return self._failed(search, failure)
@@ -170,8 +189,7 @@ class Advance:
         except Unavailable:
             raise
         except BlastyardError as error:
-            failure = Failure(error.code, error.message, error.next_step)
-            return self._failed(search, failure)
+            return self._badly(search, Failure(error.code, error.message, error.next_step))
         self._endings.complete(search, output)
         return self._ended(search)
 
@@ -179,10 +197,9 @@ class Advance:
         """The attempt certainly does nothing any more: back to the queue, to its old place."""
         if search.run is not None:
             self._engine.cancel(search.run)
-        if search.attempt >= ATTEMPT_LIMIT:
-            message = f"{why}; that was attempt {search.attempt} of {ATTEMPT_LIMIT}"
-            step = "look at the machine's memory and logs, then `blastyard rerun` it"
-            return self._failed(search, Failure("runner_died", message, step))
+        failure = self._endings.why_given_up(search, why)
+        if failure is not None:
+            return self._failed(search, failure)
         self._gate.give_back(search.id)
         self._store.update(
             replace(search, state=State.QUEUED, phase=None, run=None, runner=self._gate.me.name),

@@ -15,6 +15,7 @@ from blastyard.admission.gate import Gate
 from blastyard.admission.hold import Attempt
 from blastyard.admission.outcome import Granted, Reason, Refused, Waiting
 from blastyard.admission.stay import LeaseLost, Stay
+from blastyard.domain.errors import Unavailable
 from blastyard.domain.job import State
 from blastyard.domain.search import Event, Run, Search
 from blastyard.engine.port import Engine
@@ -86,12 +87,21 @@ class Attempts:
         reason = f"run slot granted, fence {granted.fence.number}"
         search = replace(search, state=State.SUBMITTING, command=task.argv)
         search = self._store.update(search, Event(State.SUBMITTING, reason=reason))
+        if not stay.is_trusted:
+            raise LeaseLost(stay.holder)
         run = self._engine.start(task, stay.deadline, lambda: self._woken(search.id))
         try:
             return Started(self._run(search, stay, granted, run))
         except BaseException:
-            self._engine.cancel(run)
+            self._end(run, stay)
             raise
+
+    def _end(self, run: Run, stay: Stay) -> None:
+        """End a command that may not go on. Gate A is not given free while it cannot be ended."""
+        try:
+            self._engine.cancel(run)
+        except Unavailable:
+            stay.abandon()
 
     def _run(self, search: Search, stay: Stay, granted: Granted, run: Run) -> Search:
         now = self._store.now()

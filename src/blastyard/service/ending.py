@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from blastyard.domain.errors import Failure
 from blastyard.domain.job import State
 from blastyard.domain.search import Event, Result, Search
 from blastyard.engine.port import Output
 from blastyard.store.port import SearchStore
+
+GRANT_LIMIT: Final = 5
+"""How often the process that runs a search may die before the search is given up."""
 
 
 class Endings:
@@ -31,6 +35,18 @@ class Endings:
             blast_version=self._version(),
         )
         return self._store.update(after, Event(State.COMPLETED, reason=f"{output.size} bytes"))
+
+    def why_given_up(self, search: Search, why: str) -> Failure | None:
+        """The failure of a search that was granted a run slot too often; ``None`` = try again.
+
+        Only grants count: waiting is no fault, however often a turn was lost.
+        """
+        granted = sum(event.state is State.SUBMITTING for event in self._store.events(search.id))
+        if granted < GRANT_LIMIT:
+            return None
+        message = f"{why}; that was start {granted} of {GRANT_LIMIT}"
+        step = "look at the machine's memory and logs, then `blastyard rerun` it"
+        return Failure("runner_died", message, step)
 
     def fail(self, search: Search, failure: Failure) -> Search:
         """It will not be answered, and why."""

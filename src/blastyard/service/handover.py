@@ -26,10 +26,13 @@ class Handover:
         """Hand everything over; the ids. A search that somebody changes meanwhile is theirs."""
         me = self._gate.me.name
         mine = self._store.live(me)
-        heir = self._heir() if mine else ""
+        if not mine:
+            return ()
+        heir = self._heir()
+        upto = self._gate.ledger().fence
         for search in mine:
             try:
-                self._give(search, heir)
+                self._give(search, heir, upto)
             except Stale:
                 continue
         return tuple(search.id for search in mine)
@@ -42,12 +45,11 @@ class Handover:
                 return name
         return ""
 
-    def _give(self, search: Search, heir: str) -> None:
+    def _give(self, search: Search, heir: str, upto: int) -> None:
         if search.run is not None:
             self._engine.cancel(search.run)
         self._store.update(
             replace(search, state=State.QUEUED, phase=None, run=None, runner=heir),
             Event(State.QUEUED, reason=REASON),
         )
-        self._gate.give_back(search.id, heir)
-        self._gate.adopt(search.id, heir)
+        self._gate.give_back(search.id, heir, upto=upto)

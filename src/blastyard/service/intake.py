@@ -160,7 +160,8 @@ def _key(key: str | None) -> str | None:
 def query_chunks(path: Path, size: int = 1 << 20) -> Iterator[bytes]:
     """A file in chunks; raises ``CallerMistake('query_unreadable')``."""
     try:
-        with path.open("rb") as file:
+        # unbuffered: one system call a chunk, so that a signal is acted on between two
+        with path.open("rb", buffering=0) as file:
             while chunk := file.read(size):
                 yield chunk
     except OSError as error:

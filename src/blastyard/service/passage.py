@@ -30,9 +30,8 @@ from blastyard.service.entrance import Entrance, Patience, Running, Stopped
 
 FLOOR: Final = 2.0
 """Seconds between two looks when nothing wakes us: a process that is killed tells nobody."""
-RIPE: Final = 1.0
-"""Seconds for which somebody must have been seen dead: what its command left is gone by then."""
-SWEEP_AGAIN: Final = 10.0
+SWEEP_AGAIN: Final = 5.0
+"""Seconds between two sweeps for the same dead."""
 RETRIES: Final = 12
 """How often a store that does not answer is asked again, about 20 s beside its own patience."""
 _FIRST_PAUSE: Final = 0.05
@@ -72,9 +71,9 @@ class Passage:
         self._lock = Lock()
         self._stopped = Event()
         self._ended = Event()
+        self._never = Event()
         self._heart = Thread(target=self._beat, name="heartbeat", daemon=True)
         self._began = entrance.monotonic()
-        self._orphans: dict[str, float] = {}
         self._looked_at = self._swept_at = float("-inf")
 
     def __enter__(self) -> Passage:
@@ -171,35 +170,32 @@ class Passage:
 
     def _sweep_orphans(self) -> None:
         """Have the slots of dead processes freed: with no service here, nobody else may do it."""
-        orphans = self._patiently(self._find_orphans)
         now = self._looked_at = self._entrance.monotonic()
-        self._orphans = {name: self._orphans.get(name, now) for name in orphans}
-        ripe = [since for since in self._orphans.values() if now - since >= RIPE]
-        if not ripe:
-            return
-        if max(ripe) < self._swept_at and now - self._swept_at < SWEEP_AGAIN:
-            return
-        self._swept_at = now
-        with suppress(Unavailable):
-            self._entrance.sweep()
+        if self._patiently(self._sees_orphan) and now - self._swept_at >= SWEEP_AGAIN:
+            self._swept_at = now
+            with suppress(Unavailable):
+                self._entrance.sweep()
 
-    def _find_orphans(self) -> frozenset[str]:
+    def _sees_orphan(self) -> bool:
+        """Whether something in the ledger belongs to a process that ended a while ago."""
         ledger = self._gate.ledger()
         present = self._gate.submitters()
-        claimed = [(name, hold.submitter) for name, hold in ledger.holds.items()]
-        claimed += [(name, ticket.submitter) for name, ticket in ledger.tickets.items()]
-        return frozenset(
-            name for name, owner in claimed if owner not in present or present[owner].gone
+        owners = {hold.submitter for hold in ledger.holds.values()}
+        owners |= {ticket.submitter for ticket in ledger.tickets.values()}
+        return any(
+            seen is None or seen.gone_for >= self._gate.timings.ending
+            for seen in map(present.get, owners)
         )
 
     # -- inside Gate A -------------------------------------------------------------------------
 
     def _try(self, start: Callable[[float], R]) -> R | None:
-        self._attempt += 1
-        attempt = Attempt(self._wish.search, self._attempt, self._gate.me.name)
+        attempt = Attempt(self._wish.search, self._attempt + 1, self._gate.me.name)
         stay = self._gate.enter(attempt.search, attempt.number)
         if isinstance(stay, Waiting):
             return None
+        # only now: a claim whose answer got lost is adopted by asking again under its name
+        self._attempt = attempt.number
         try:
             match stay.reserve(attempt):
                 case Granted(fence=fence):
@@ -212,18 +208,23 @@ class Passage:
             self._gate.leave(stay)
 
     def _submit(self, stay: Stay, fence: Fence, start: Callable[[float], R]) -> R:
-        self._claim = self._claimed(HoldState.RESERVED)
+        if not stay.is_trusted:
+            raise LeaseLost(stay.holder)
         running = start(stay.deadline)
         with self._lock:
             self._running = running
+        wish, me = self._wish, self._gate.me.name
+        self._claim = Claim(  # before it is confirmed: from then on it must not be forgotten
+            wish.search, wish.user, wish.level, self._attempt, HoldState.SUBMITTED, me
+        )
         if self._stopped.is_set():
             running.end()
         if not self._confirmed(stay, fence):
             running.end()
             running.wait()
+            self._claim = None
             raise _lease_lost()
         running.extend(None)
-        self._claim = self._claimed(HoldState.SUBMITTED)
         return running
 
     def _confirmed(self, stay: Stay, fence: Fence) -> bool:
@@ -233,10 +234,6 @@ class Passage:
                 return stay.confirm(self._wish.search, fence) and stay.is_trusted
             self._ended.wait(_FIRST_PAUSE)
         return False
-
-    def _claimed(self, state: HoldState) -> Claim:
-        wish, me = self._wish, self._gate.me.name
-        return Claim(wish.search, wish.user, wish.level, self._attempt, state, me)
 
     # -- beside it -----------------------------------------------------------------------------
 
@@ -256,7 +253,7 @@ class Passage:
                 if error.code != "store_unavailable":
                     raise
             if self._ended.is_set():
-                Event().wait(pause)
+                self._never.wait(pause)
             elif self._stopped.wait(pause):
                 raise Stopped
             pause = min(2 * pause, _LONGEST_PAUSE)

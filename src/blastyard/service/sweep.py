@@ -7,14 +7,14 @@ for every account, any other process only for its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from blastyard.admission.gate import Gate
 from blastyard.admission.ledger import HoldState, Ledger, Submitter
 from blastyard.admission.restoration import Claim
 from blastyard.admission.roster import Presence
-from blastyard.domain.errors import NotFound
+from blastyard.domain.errors import NotFound, Unavailable
 from blastyard.domain.job import State
 from blastyard.domain.search import Event, Search
 from blastyard.engine.port import Engine, Running
@@ -31,18 +31,22 @@ def may_look_after(submitter: Submitter, search: Search) -> bool:
 
 
 def claims(store: SearchStore) -> list[Claim]:
-    """What the store knows to be running, for a ledger that was lost."""
+    """What the store knows to be running, for a ledger that was lost.
+
+    Only what has a recorded run: an attempt that has not got so far is still inside Gate A, and
+    ends there when it does not find its hold again.
+    """
     return [
         Claim(
             search.id,
             search.request.user,
             search.request.priority.level,
             search.attempt,
-            HoldState.SUBMITTED if search.run is not None else HoldState.RESERVED,
+            HoldState.SUBMITTED,
             search.runner,
         )
         for search in store.live()
-        if search.state.is_attempt
+        if search.state.is_attempt and search.run is not None
     ]
 
 
@@ -51,6 +55,17 @@ class Swept:
     """What one sweep found: the searches that this process looks after from now on."""
 
     adopted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One sweep: what was known when it began, and what it has taken on."""
+
+    upto: int
+    """The ledger's fence at the beginning; grants above it are not judged."""
+    present: Mapping[str, Presence]
+    wants: Callable[[Search], bool]
+    adopted: list[str]
 
 
 class Sweep:
@@ -74,20 +89,27 @@ class Sweep:
         """Sweep once. Safe to run in several processes at a time: rows decide.
 
         What is to be judged is read *before* who is alive: a submitter signs on before it writes
-        anything, so nothing of a newcomer is ever taken for an orphan.
+        anything, so nothing of a newcomer is ever taken for an orphan. Raises ``Unavailable``, but
+        not when something was adopted by then: who drives it must hear of it.
         """
         runners = self._store.runners() - {self._gate.me.name}
         ledger = self._gate.ledger()
         present = self._gate.submitters()
-        adopted: list[str] = []
-        for runner in sorted(runners):
-            adopted += self._left_by(runner, present.get(runner), wants)
-        self._clear_ledger(ledger, present)
-        self._retire(present)
-        return Swept(tuple(adopted))
+        round_ = _Round(ledger.fence, present, wants, [])
+        try:
+            for runner in sorted(runners):
+                self._left_by(runner, round_)
+            self._clear_holds(ledger, present)
+            self._clear_tickets(ledger, present)
+            self._retire(present)
+        except Unavailable:
+            if not round_.adopted:
+                raise
+        return Swept(tuple(round_.adopted))
 
     def adopt(self, search_id: str) -> bool:
         """Look after one search that nobody alive looks after; whether it is ours now."""
+        upto = self._gate.ledger().fence
         search = self._store.get(search_id)
         present = self._gate.submitters()
         if search.runner == self._gate.me.name:
@@ -97,80 +119,105 @@ class Sweep:
         seen = present.get(search.runner)
         if seen is not None and not seen.gone:
             return False
-        return search_id in self._take([search], seen, lambda _: True)
+        round_ = _Round(upto, present, lambda _: True, [])
+        self._take(search, round_)
+        return search_id in round_.adopted
 
-    def _left_by(
-        self, runner: str, seen: Presence | None, wants: Callable[[Search], bool]
-    ) -> list[str]:
-        if seen is not None and seen.is_alive(self._gate.timings):
-            return []
-        return self._take(self._store.live(runner), seen, wants)
+    def _left_by(self, runner: str, round_: _Round) -> None:
+        seen = round_.present.get(runner)
+        if seen is None or not seen.is_alive(self._gate.timings):
+            for search in self._store.live(runner):
+                self._take(search, round_)
 
-    def _take(
-        self,
-        searches: Iterable[Search],
-        seen: Presence | None,
-        wants: Callable[[Search], bool],
-    ) -> list[str]:
-        adopted = []
+    def _take(self, search: Search, round_: _Round) -> None:
+        seen = round_.present.get(search.runner)
         gone = seen is None or seen.gone
-        for search in searches:
-            heir = may_look_after(self._gate.me, search) and wants(search)
-            try:
-                if search.state is State.QUEUED:
-                    taken = heir and self._adopt_queued(search)
-                else:
-                    taken = gone and self._recover(search, heir=heir)
-            except (Stale, NotFound):
-                continue
-            if taken:
-                adopted.append(search.id)
-        return adopted
+        heir = may_look_after(self._gate.me, search) and round_.wants(search)
+        try:
+            if search.state is State.QUEUED:
+                taken = heir and self._adopt_queued(search, round_.upto)
+            else:
+                taken = gone and self._recover(search, round_.upto, heir=heir)
+        except (Stale, NotFound):
+            return
+        except Unavailable as error:
+            if heir:  # whether it is ours now cannot be told; its next step will
+                round_.adopted.append(search.id)
+            if error.code == "store_unavailable":
+                raise
+            return  # one command that cannot be ended must not keep all others waiting
+        if taken:
+            round_.adopted.append(search.id)
 
-    def _adopt_queued(self, search: Search) -> bool:
+    def _adopt_queued(self, search: Search, upto: int) -> bool:
         self._store.update(
             replace(search, runner=self._gate.me.name),
             Event(State.QUEUED, reason=f"{self._gate.me.label} looks after it now"),
         )
-        self._gate.give_back(search.id)
-        self._gate.adopt(search.id)
+        self._gate.give_back(search.id, upto=upto)
         return True
 
-    def _recover(self, search: Search, *, heir: bool) -> bool:
+    def _recover(self, search: Search, upto: int, *, heir: bool) -> bool:
         """End an attempt whose process is gone; back to the queue, to its old place."""
         if search.run is not None:
             self._engine.cancel(search.run)
             if isinstance(self._engine.poll(self._tasks.remains(search), search.run), Running):
                 return False
-        if search.cancel_requested:
-            self._endings.cancel(search)
+        why = "the process that ran it is gone"
+        failure = self._endings.why_given_up(search, why)
+        if search.cancel_requested or failure is not None:
+            if failure is None:
+                self._endings.cancel(search)
+            else:
+                self._endings.fail(search, failure)
             self._gate.end(search.id)
             return False
         runner = self._gate.me.name if heir else ""
         self._store.update(
             replace(search, state=State.QUEUED, phase=None, run=None, runner=runner),
-            Event(State.QUEUED, reason="the process that ran it is gone"),
+            Event(State.QUEUED, reason=why),
         )
-        self._gate.give_back(search.id, runner)
+        self._gate.give_back(search.id, runner, upto=upto)
         return heir
 
-    def _clear_ledger(self, ledger: Ledger, present: Mapping[str, Presence]) -> None:
-        """End what the ledger still holds of searches that have ended."""
-        for name, submitter in [
-            *((name, hold.submitter) for name, hold in ledger.holds.items()),
-            *((name, ticket.submitter) for name, ticket in ledger.tickets.items()),
-        ]:
-            seen = present.get(submitter)
-            if seen is not None and not seen.gone and submitter != self._gate.me.name:
+    def _clear_holds(self, ledger: Ledger, present: Mapping[str, Presence]) -> None:
+        """Free the slots of searches that have ended, or of which nothing is alive any more.
+
+        A hold without a row is a command's; its guardian may still be ending it for a moment after
+        the command's process is gone.
+        """
+        me = self._gate.me.name
+        for name, hold in ledger.holds.items():
+            seen = present.get(hold.submitter)
+            if seen is not None and not seen.gone and hold.submitter != me:
                 continue
-            try:
-                ended = self._store.get(name).state.is_terminal
-            except NotFound:
-                ended = submitter != self._gate.me.name
-            if ended:
+            row = self._row(name)
+            if row is None:
+                ended = seen is None or seen.gone_for >= self._gate.timings.ending
+                if ended and hold.submitter != me:
+                    self._gate.end(name)
+            elif row.state.is_terminal:
                 self._gate.end(name)
-        for name in self._gate.overdue():
-            self._gate.give_back(name, "")
+            elif row.state is State.QUEUED and hold.submitter != me:
+                self._gate.give_back(name, row.runner, upto=hold.fence)
+        for name, fence in self._gate.overdue().items():
+            self._gate.give_back(name, "", upto=fence)
+
+    def _clear_tickets(self, ledger: Ledger, present: Mapping[str, Presence]) -> None:
+        """Take out what waits for nobody. Our own tickets are met by their searches' steps."""
+        for name, ticket in ledger.tickets.items():
+            seen = present.get(ticket.submitter)
+            if (seen is not None and not seen.gone) or ticket.submitter == self._gate.me.name:
+                continue
+            row = self._row(name)
+            if row is None or row.state.is_terminal:
+                self._gate.end(name)
+
+    def _row(self, search_id: str) -> Search | None:
+        try:
+            return self._store.get(search_id)
+        except NotFound:
+            return None
 
     def _retire(self, present: Mapping[str, Presence]) -> None:
         """Remove submitters that have ended and left nothing."""

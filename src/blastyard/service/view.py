@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from blastyard.admission import lease as gate_a
-from blastyard.admission.view import View
 from blastyard.admission.order import Place
 from blastyard.admission.outcome import Reason
+from blastyard.admission.view import View
 from blastyard.domain.job import State
 from blastyard.domain.search import Database, Event, Search
 

@@ -129,7 +129,11 @@ def _instant_worker(yard: Yard) -> Worker:
     endings = Endings(yard.store, lambda: "none")
     window = Window(yard.store, yard.gate, yard.clock.monotonic)
     workers: list[Worker] = []
-    attempts = Attempts(yard.store, yard.gate, engine, tasks, lambda name: workers[0].wake(name))
+
+    def woken(search_id: str) -> None:
+        workers[0].wake(search_id)
+
+    attempts = Attempts(yard.store, yard.gate, engine, tasks, woken)
     stages = Stages(yard.store, yard.gate, engine, tasks, attempts, window, endings)
     sweep = Sweep(yard.store, yard.gate, engine, tasks, endings)
     watch = yard.documents.watch()

@@ -148,7 +148,11 @@ def open_yard(
 
     def make_worker(wants: Callable[[Search], bool]) -> Worker:
         workers: list[Worker] = []
-        attempts = Attempts(store, gate, engine, tasks, lambda name: workers[0].wake(name))
+
+        def woken(search_id: str) -> None:
+            workers[0].wake(search_id)
+
+        attempts = Attempts(store, gate, engine, tasks, woken)
         stages = Stages(store, gate, engine, tasks, attempts, window, endings)
         work = Work(
             Advance(stages),

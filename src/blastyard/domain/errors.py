@@ -128,7 +128,7 @@ class BlastyardError(Exception):
         self.message = message
         self.next_step = next_step
         self.position: tuple[int, int] | None = None
-        """Line and column in the input, from 1, where the mistake has a place; column 0: unknown."""
+        """Line and column in the input, from 1, where the mistake has one; column 0: unknown."""
 
     @property
     def meaning(self) -> CodeMeaning:

@@ -16,8 +16,8 @@ BYTES_PER_RESIDUE: Final[Mapping[Program, int]] = {
     Program.BLASTP: 10,
     Program.TBLASTN: 10,
 }
-"""Peak resident bytes per residue of the query, measured with BLAST+ 2.12.0 on single random queries
-of 0.1-20 million residues against databases too small to matter, rounded down."""
+"""Peak resident bytes per residue of the query, rounded down: measured with BLAST+ 2.12.0 on single
+random queries of 0.1-20 million residues against databases too small to matter."""
 
 
 def least_memory(program: Program, longest: int) -> int:

@@ -87,12 +87,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One search: request, state and outcome. Rows of the store; changed by optimistic writes.
+    """A row of the store: request, state and outcome; changed by optimistic writes.
 
     ``version`` is the row's, raised by each write. ``runner`` is the submitter that looks after the
-    search (empty: nobody does), ``account`` the operating-system user id that submitted it. ``attempt`` counts claims of
-    the submit slot. ``alive_at`` is the last sign of life of an attempt, by the store's clock.
-    Deadlines are absolute, set once, by the store's clock.
+    search (empty: nobody does), ``account`` the operating-system user id that submitted it.
+    ``attempt`` counts claims of the submit slot. ``alive_at`` is the last sign of life of an
+    attempt, by the store's clock. Deadlines are absolute, set once, by the store's clock.
     """
 
     id: str

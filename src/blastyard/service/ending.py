@@ -15,6 +15,9 @@ from blastyard.store.port import SearchStore
 GRANT_LIMIT: Final = 5
 """How often the process that runs a search may die before the search is given up."""
 
+HANDED_OVER: Final = "handed over: the process that looked after it ended"
+"""The reason of the event by which a process that ends in good order leaves a search to others."""
+
 
 class Endings:
     """Writes terminal rows. ``version()`` says which BLAST+ answered."""
@@ -39,9 +42,12 @@ class Endings:
     def why_given_up(self, search: Search, why: str) -> Failure | None:
         """The failure of a search that was granted a run slot too often; ``None`` = try again.
 
-        Only grants count: waiting is no fault, however often a turn was lost.
+        Only grants count: waiting is no fault, however often a turn was lost, and handing a search
+        over is none either.
         """
-        granted = sum(event.state is State.SUBMITTING for event in self._store.events(search.id))
+        events = self._store.events(search.id)
+        granted = sum(event.state is State.SUBMITTING for event in events)
+        granted -= sum(event.reason == HANDED_OVER for event in events)
         if granted < GRANT_LIMIT:
             return None
         message = f"{why}; that was start {granted} of {GRANT_LIMIT}"

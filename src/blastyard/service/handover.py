@@ -8,10 +8,9 @@ from blastyard.admission.gate import Gate
 from blastyard.domain.job import State
 from blastyard.domain.search import Event, Search
 from blastyard.engine.port import Engine
+from blastyard.service.ending import HANDED_OVER
 from blastyard.service.sweep import SERVICE
 from blastyard.store.port import SearchStore, Stale
-
-REASON = "handed over: the process that looked after it ended"
 
 
 class Handover:
@@ -50,6 +49,6 @@ class Handover:
             self._engine.cancel(search.run)
         self._store.update(
             replace(search, state=State.QUEUED, phase=None, run=None, runner=heir),
-            Event(State.QUEUED, reason=REASON),
+            Event(State.QUEUED, reason=HANDED_OVER),
         )
         self._gate.give_back(search.id, heir, upto=upto)

@@ -231,6 +231,7 @@ class Searches:
         if search.state is State.QUEUED:
             ended = self._desk.endings.cancel(search)
             self._gate.end(search.id)
+            self._gate.wake()  # also when it had no ticket, so that no document changed
             return ended
         asked = self._store.update(
             replace(search, cancel_requested=True), Event(search.state, reason="cancel requested")

@@ -220,11 +220,12 @@ class Sweep:
             return None
 
     def _retire(self, present: Mapping[str, Presence]) -> None:
-        """Remove submitters that have ended and left nothing."""
+        """Remove submitters that ended a while ago and left nothing: until then a lost ledger waits for
+        what their guardians are still ending."""
         ledger = self._gate.ledger()
         owners = {hold.submitter for hold in ledger.holds.values()}
         owners |= {ticket.submitter for ticket in ledger.tickets.values()}
         owners |= self._store.runners()
         for name, seen in present.items():
-            if seen.gone and name not in owners:
+            if seen.gone_for >= self._gate.timings.ending and name not in owners:
                 self._gate.forget(name)

@@ -1,0 +1,31 @@
+"""Every fault that can occur on one machine is met by a test that names it in its docstring."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+
+ON_ONE_MACHINE = frozenset(
+    [
+        *(f"A{number}" for number in (*range(1, 11), 13, 14, 15)),
+        *(f"B{number}" for number in range(9, 16)),
+        *(f"Q{number}" for number in (*range(1, 10), 11, 12)),
+        *(f"R{number}" for number in (1, 2, 4, 5, 6, *range(8, 13))),
+    ]
+)
+
+
+def _named_faults() -> Iterator[str]:
+    for path in TESTS.rglob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                for sentence in re.findall(r"Faults? ([^.]*)\.", ast.get_docstring(node) or ""):
+                    yield from re.findall(r"[ABQSR]\d+", sentence)
+
+
+def test_every_fault_of_one_machine_has_a_test_that_names_it() -> None:
+    assert sorted(ON_ONE_MACHINE - set(_named_faults())) == []

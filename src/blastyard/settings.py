@@ -151,7 +151,7 @@ def _contradictions(settings: Settings) -> list[str]:
 
 
 def caller_environment() -> dict[str, str]:
-    """All of this process's environment, for a command that runs as if its caller had started it."""
+    """This process's environment, for a command that runs as if its caller had started it."""
     return dict(os.environ)
 
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -77,6 +76,7 @@ class Family:
         os.mkfifo(self.news)
         self._reader = os.open(self.news, os.O_RDWR | os.O_NONBLOCK)  # never at its end
         self._text = b""
+        self._found: list[Process] = []
 
     def argv(self, then: str = "stay") -> list[str]:
         return [sys.executable, "-I", "-S", "-c", FAMILY, str(self.news), then]
@@ -88,12 +88,12 @@ class Family:
             assert ready, "the command never said that it runs"
             self._text += os.read(self._reader, 100)
         found = [Process.find(int(line)) for line in self._text.split()]
-        return [process for process in found if process is not None]
+        self._found = [process for process in found if process is not None]
+        return self._found
 
     def close(self) -> None:
-        for line in self._text.split():
-            with suppress(ProcessLookupError):
-                os.kill(int(line), signal.SIGKILL)
+        for process in self._found:
+            process.send(signal.SIGKILL)
         os.close(self._reader)
 
 
@@ -124,7 +124,10 @@ class Owner:
 
     def close(self) -> None:
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
 
 
 @pytest.fixture

@@ -26,6 +26,8 @@ from blastyard.testing.engine import Ended
 
 MEGABYTE = 1 << 20
 
+Damage = Callable[[Path], None]
+
 # An owner in a process of its own: starts one task and says where it runs, then waits.
 OWNER = r"""
 import json, sys
@@ -136,6 +138,16 @@ def script(folder: Path, text: str) -> str:
     path.write_text(f"#!/bin/sh\n{head}{text}\n")
     path.chmod(0o755)
     return str(path)
+
+
+def _with_damage(task: Task, folder: Path, extension: str, damage: Damage) -> tuple[str, ...]:
+    """The task's arguments, with a damaged copy of its database."""
+    whole, damaged = Path(task.argv[2]), folder / "damaged"
+    damaged.mkdir()
+    for path in whole.parent.glob(f"{whole.name}.*"):
+        shutil.copy(path, damaged)
+    damage(damaged / f"{whole.name}.{extension}")
+    return (*task.argv[:2], str(damaged / whole.name), *task.argv[3:])
 
 
 def writing(engine: LocalEngine, task: Task, ref: Run) -> bool:
@@ -334,14 +346,25 @@ def test_a_memory_limit_is_recognised_however_blast_meets_it(
     assert f"the limit is {megabytes}.0 MB" in found.message
 
 
-def test_a_protein_search_meets_a_memory_limit_too(engine: LocalEngine, prot_task: Task) -> None:
-    """Fault R5: here it shows as a null pointer, as a damaged database does."""
-    task = replace(prot_task, limits=Limits(memory_bytes=48 * MEGABYTE), threads=2)
-    state, _ = run(engine, task)
-    roomy = replace(prot_task, attempt=2, limits=Limits(memory_bytes=2048 * MEGABYTE), threads=2)
+def test_a_memory_limit_that_looks_like_a_damaged_database_is_told_apart(
+    engine: LocalEngine, prot_task: Task
+) -> None:
+    """Fault R5: a protein search without memory for its second thread meets a null pointer."""
+    tight = replace(prot_task, limits=Limits(memory_bytes=24 * MEGABYTE), threads=2)
+    roomy = replace(prot_task, limits=Limits(memory_bytes=2048 * MEGABYTE), threads=2, attempt=2)
 
+    assert failure(engine, tight).code == "memory_limit"
     assert run(engine, roomy)[0].failure is None
-    assert state.failure is None or state.failure.code in {"memory_limit", "database_broken"}
+
+
+def test_a_damaged_database_is_not_taken_for_a_lack_of_memory(
+    engine: LocalEngine, prot_task: Task, tmp_path: Path
+) -> None:
+    """Fault R5."""
+    argv = _with_damage(prot_task, tmp_path, "psq", Path.unlink)
+    task = replace(prot_task, argv=argv, limits=Limits(memory_bytes=2048 * MEGABYTE))
+
+    assert failure(engine, task).code == "database_broken"
 
 
 def test_a_limit_on_cpu_time_is_named(engine: LocalEngine, crowd_task: Task) -> None:
@@ -409,9 +432,6 @@ def test_a_disk_that_is_full_before_the_start_is_named(
     assert caught.value.code == "disk_full"
 
 
-Damage = Callable[[Path], None]
-
-
 def halve(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
@@ -437,13 +457,7 @@ def test_a_damaged_database_is_named_and_how_to_check_it(
     codes: set[str],
 ) -> None:  # fmt: skip
     """Fault R5."""
-    whole = Path(prot_task.argv[2])
-    folder = tmp_path / "damaged"
-    folder.mkdir()
-    for path in whole.parent.glob(f"{whole.name}.*"):
-        shutil.copy(path, folder)
-    damage(folder / f"{whole.name}.{extension}")
-    argv = (*prot_task.argv[:2], str(folder / whole.name), *prot_task.argv[3:])
+    argv = _with_damage(prot_task, tmp_path, extension, damage)
     found = failure(engine, replace(prot_task, argv=argv))
 
     assert found.code in codes

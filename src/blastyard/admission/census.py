@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from blastyard.admission.ledger import Hold, Ledger, families
+from blastyard.admission.ledger import Hold, HoldState, Ledger, families
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,16 @@ def room(ledger: Ledger, census: Census) -> int:
 def room_to_resume(ledger: Ledger, census: Census, search_id: str) -> bool:
     """Whether a reserved hold may still be submitted, counted anew.
 
-    While it was reserved and nothing of it ran, somebody else may have started: it gives way to
-    all older holds and to everything seen that no hold covers.
+    While it was reserved and nothing of it ran, somebody else may have started, or the ceiling may
+    have been lowered: it gives way to everything that runs, to all older reservations, and to
+    everything seen that no hold covers.
     """
     hold = ledger.holds[search_id]
-    older = {name: other for name, other in ledger.holds.items() if other.fence < hold.fence}
+    before = {
+        name: other
+        for name, other in ledger.holds.items()
+        if name != search_id
+        and (other.state is HoldState.SUBMITTED or other.fence < hold.fence)
+    }
     uncovered = census.families - families(ledger.holds)
-    return 1 + len(families(older) | uncovered) <= ledger.policy.ceiling
+    return 1 + len(families(before) | uncovered) <= ledger.policy.ceiling

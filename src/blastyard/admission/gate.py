@@ -38,7 +38,7 @@ class Gate:
         self.timings = settings.timings
         self._monotonic = surroundings.monotonic
         self._record = Record(documents, settings.timings, surroundings.monotonic)
-        self._roster = Roster(documents, me, surroundings.is_gone)
+        self._roster = Roster(documents, me, surroundings.is_gone, surroundings.monotonic)
         self._outlook = Outlook(self._record, self._roster, me, settings, surroundings)
         self._lock = Lock()
         self._stays: dict[str, Stay] = {}
@@ -61,8 +61,10 @@ class Gate:
         self.heal()
 
     def heal(self) -> None:
-        """Bring back our claims when the ledger was lost. No effect on a whole one."""
+        """Bring back our claims when the ledger was lost, and the lease's age when the clock was put
+        back. No effect otherwise."""
         self._outlook.ledger()
+        self._record.change_lease(gate_a.stamped_anew)
 
     def wake(self) -> None:
         """Wake every process on the store, though no document changed."""
@@ -185,7 +187,8 @@ class Gate:
         """Leave Gate A. A release that fails is tried again with every beat."""
         with self._lock:
             self._stays.pop(stay.holder, None)
-        self._let_go(stay)
+        if not stay.is_abandoned:
+            self._let_go(stay)
 
     def _let_go(self, stay: Stay) -> None:
         released = stay.close()
@@ -201,10 +204,14 @@ class Gate:
         """The search has ended: neither hold nor ticket is left."""
         self._outlook.change(lambda ledger, now: holds.end(ledger, search, now))
 
-    def give_back(self, search: str, submitter: str | None = None) -> None:
-        """The attempt does nothing any more: the search goes back to its place in the queue."""
+    def give_back(self, search: str, submitter: str | None = None, upto: int | None = None) -> None:
+        """The attempt does nothing any more: the search goes back to its place in the queue.
+
+        ``submitter`` (ourselves, if not said) looks after it from now on. A hold with a fence above
+        ``upto`` is a later grant, of which the caller knows nothing: it is left alone.
+        """
         heir = self.me.name if submitter is None else submitter
-        self._outlook.change(lambda ledger, now: holds.give_back(ledger, search, heir, now))
+        self._outlook.change(lambda ledger, now: holds.give_back(ledger, search, heir, upto, now))
 
     def forget(self, submitter: str) -> None:
         """Remove a submitter that has ended from the roster."""
@@ -227,8 +234,8 @@ class Gate:
         """Everybody who submits here, by name."""
         return self._roster.read()
 
-    def overdue(self) -> list[str]:
-        """Reserved holds that nobody alive can stand behind any more."""
+    def overdue(self) -> dict[str, int]:
+        """Reserved holds that nobody alive can stand behind any more, with their fences."""
         seen = self._outlook.look()
         silent = {name: presence.silent_for for name, presence in seen.submitters.items()}
         situation = Situation(seen.now, seen.alive, seen.census)

@@ -15,7 +15,7 @@ from blastyard.admission.census import room_to_resume
 from blastyard.admission.ledger import Fence, Hold, HoldState, Ledger, Ticket
 from blastyard.admission.order import Situation, Turn, passed_over, turn
 from blastyard.admission.outcome import Granted, Reason, Refused, Waiting
-from blastyard.admission.ticket import replaced
+from blastyard.admission.ticket import adopt, replaced
 from blastyard.admission.timing import Timings
 
 KEPT_USERS = 1000
@@ -171,13 +171,18 @@ def end(ledger: Ledger, search: str, now: datetime) -> Ledger | None:
     )
 
 
-def give_back(ledger: Ledger, search: str, submitter: str, now: datetime) -> Ledger | None:
+def give_back(
+    ledger: Ledger, search: str, submitter: str, upto: int | None, now: datetime
+) -> Ledger | None:
     """The attempt certainly does nothing any more: back to the queue, to the old place in it.
 
-    ``submitter`` looks after it from now on.
+    ``submitter`` looks after it from now on. A hold with a fence above ``upto`` was granted after
+    its giver looked, and stays.
     """
     hold = ledger.holds.get(search)
     if hold is None:
+        return adopt(ledger, search, submitter, now)
+    if upto is not None and hold.fence > upto:
         return None
     ticket = msgspec.structs.replace(hold.ticket, submitter=submitter, passed=0)
     return replaced(
@@ -199,18 +204,18 @@ def flag_cancelled(ledger: Ledger, search: str) -> Ledger | None:
 
 def overdue(
     ledger: Ledger, silent_for: Mapping[str, timedelta], seen: Situation, timings: Timings
-) -> list[str]:
-    """Reserved holds whose submitter is silent for so long that no command of it can be alive.
+) -> dict[str, int]:
+    """Reserved holds, with their fences, whose submitter is silent for so long that no command of it can be alive.
 
     ``silent_for`` says for each submitter how long ago it gave its last sign of life; one that is
     not in it has never been heard of.
     """
     limit = timings.command + timings.takeover + timings.skew
-    return [
-        search
+    return {
+        search: hold.fence
         for search, hold in ledger.holds.items()
         if hold.state is HoldState.RESERVED
         and silent_for.get(hold.submitter, limit) >= limit
         and seen.now - hold.since >= limit
         and (hold.ticket.family or search) not in seen.census.families
-    ]
+    }

@@ -159,6 +159,17 @@ def released(seen: Seen, holder: str) -> SubmitLease | None:
     return SubmitLease()
 
 
+def stamped_anew(seen: Seen) -> SubmitLease | None:
+    """The same record, when its stamp lies in the future; ``None`` when nothing is wrong with it.
+
+    The store's clock was put back. A holder that is gone would be waited for until that clock has
+    caught up; written again, its silence is measured from now.
+    """
+    if not seen.lease.holder_identity or seen.stamped_at is None or seen.stamped_at <= seen.now:
+        return None
+    return seen.lease
+
+
 def trusted_until(asked_at: float, timings: Timings) -> float:
     """Until when a confirmed claim may be acted on, in monotonic seconds.
 

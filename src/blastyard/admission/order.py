@@ -94,7 +94,8 @@ def _round_robin(
 def places(ledger: Ledger, now: datetime, alive: Set[str] | None) -> list[Place]:
     """The whole queue in fair order, each with what keeps it from going now, if anything.
 
-    ``alive`` = ``None`` takes every submitter for alive.
+    ``alive`` = ``None`` takes every submitter for alive. Only what runs counts against the cap: a
+    search that is first and does not claim must not stop the others of its user.
     """
     cap = ledger.policy.user_cap
     running = Counter(hold.ticket.user for hold in ledger.holds.values())
@@ -109,8 +110,6 @@ def places(ledger: Ledger, now: datetime, alive: Set[str] | None) -> list[Place]
             obstacle = Reason.SUBMITTER
         elif cap is not None and running[ticket.user] >= cap:
             obstacle = Reason.USER_CAP
-        else:
-            running[ticket.user] += 1
         result.append(Place(search, ticket, position, level, obstacle))
     return result
 
@@ -178,7 +177,11 @@ def _in_turn(
     timings: Timings,
 ) -> Turn | Waiting:
     grace = sum((patience(other.ticket, timings) for other in ahead), timedelta(0))
-    starts = [at for at in (ledger.turn_at, seen.gate_free_since) if at is not None]
+    starts = [
+        at
+        for at in (ledger.turn_at, seen.gate_free_since)
+        if at is not None and at <= seen.now  # the store's clock may have been put back
+    ]
     opens_at = max(starts, default=seen.now - grace) + grace
     if seen.now >= opens_at:
         return Turn(place.position, tuple(other.search for other in ahead))

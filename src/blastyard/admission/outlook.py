@@ -103,10 +103,10 @@ class Outlook:
     def _restore(self) -> Ledger:
         known = self._known()
         claims = self._around.claims()
-        uid = self._around.new_uid()
 
         def make(ledger: Ledger | None, now: datetime) -> Ledger | None:
-            whose = restoration.Known(known, self._settings.seed, uid)
+            # a name for each try: one that was given up may land after the next was lost again
+            whose = restoration.Known(known, self._settings.seed, self._around.new_uid())
             return restoration.restore(ledger, self._me.name, claims, whose, now)
 
         self._record.create_ledger(make)
@@ -116,9 +116,12 @@ class Outlook:
         return ledger
 
     def _known(self) -> dict[str, Submitter]:
-        """Everybody whose claims a lost ledger waits for."""
+        """Everybody whose claims a lost ledger waits for: also a moment for the guardians of the
+        dead, whose commands nobody would claim."""
+        timings = self._settings.timings
         return {
             name: seen.submitter
             for name, seen in self._roster.read().items()
-            if not seen.gone and seen.silent_for < self._settings.timings.forgotten
+            if seen.gone_for < timings.ending
+            and (seen.gone or seen.silent_for < timings.forgotten)
         }

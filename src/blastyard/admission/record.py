@@ -28,8 +28,15 @@ LedgerRule = Callable[[Ledger, datetime], Ledger | None]
 LeaseRule = Callable[[Seen], SubmitLease | None]
 
 
-class LedgerLost(Exception):
+class LedgerLost(Unavailable):
     """There is no ledger: it was never made, or somebody removed it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "store_unavailable",
+            "the ledger is gone; the claims on it are being collected",
+            "try again",
+        )
 
 
 def _see(snapshot: Snapshot) -> Seen:

@@ -59,6 +59,8 @@ def restore(
     done = tuple(sorted({*(base.restored or ()), me}))
     complete = all(name in done for name in known.submitters)
     after = msgspec.structs.replace(after, restored=None if complete else done)
+    if complete:  # nobody could claim until now: the turn of the head begins
+        after = msgspec.structs.replace(after, turn_at=now)
     return None if after == ledger else after
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 import msgspec
 
 from blastyard.admission.ledger import Policy, Submitter, encode
 from blastyard.admission.port import SUBMITTER, DocumentStore
 from blastyard.admission.timing import Timings
+from blastyard.domain.errors import Unavailable
+
+CONFLICTS: Final = 20
 
 _DECODER = msgspec.json.Decoder(Submitter)
 
@@ -22,6 +26,8 @@ class Presence:
     submitter: Submitter
     silent_for: timedelta
     gone: bool
+    gone_for: timedelta
+    """For how long this process has known that it is gone."""
     version: int
 
     def is_alive(self, timings: Timings) -> bool:
@@ -41,22 +47,33 @@ class Roster:
         documents: DocumentStore,
         me: Submitter,
         is_gone: Callable[[Submitter], bool],
+        monotonic: Callable[[], float],
     ) -> None:
         self._documents = documents
         self._me = me
         self._is_gone = is_gone
+        self._monotonic = monotonic
+        self._gone_at: dict[str, float] = {}
         self._version = 0
 
     def beat(self, policy: Policy | None) -> None:
-        """Give a sign of life, and remember the policy for the day the ledger is lost."""
+        """Give a sign of life, and remember the policy for the day the ledger is lost.
+
+        Raises ``Unavailable`` when it was not written: whoever is not in the roster counts as gone.
+        """
         me = msgspec.structs.replace(self._me, policy=policy)
         name = SUBMITTER + me.name
-        written = self._documents.swap(name, self._version, encode(me))
-        if written is None:
-            self._version = self._documents.read(name).version
+        for _ in range(CONFLICTS):
             written = self._documents.swap(name, self._version, encode(me))
-        if written is not None:
-            self._version = written.version
+            if written is not None:
+                self._version = written.version
+                return
+            self._version = self._documents.read(name).version
+        raise Unavailable(
+            "store_unavailable",
+            f"the sign of life of {me.name} could not be written",
+            "try again; nobody but that process should write it",
+        )
 
     def retire(self) -> None:
         """Sign off."""
@@ -77,6 +94,18 @@ class Roster:
                 continue
             submitter = _DECODER.decode(snapshot.body)
             silent_for = snapshot.now - (snapshot.stamped_at or snapshot.now)
-            gone = self._is_gone(submitter)
-            found[submitter.name] = Presence(submitter, silent_for, gone, snapshot.version)
+            gone_for = self._gone_for(submitter)
+            found[submitter.name] = Presence(
+                submitter,
+                silent_for,
+                gone_for is not None,
+                gone_for or timedelta(0),
+                snapshot.version,
+            )
         return found
+
+    def _gone_for(self, submitter: Submitter) -> timedelta | None:
+        if not self._is_gone(submitter):
+            return None
+        now = self._monotonic()
+        return timedelta(seconds=now - self._gone_at.setdefault(submitter.name, now))

@@ -92,7 +92,8 @@ class SqliteDocumentStore:
     def swap(self, name: str, version: int, body: bytes | None) -> Snapshot | None:
         """Write when the version still is ``version``; ``None`` on a conflict.
 
-        Wakes all watches when it wrote, signs of life apart. Raises ``Unavailable``: the swap may have happened.
+        Wakes all watches when it wrote, signs of life apart. Raises ``Unavailable``: the swap may
+        have happened.
         """
         with sqlite.turn(self._path, self._patience), self._connection() as connection:
             row = self._swap(connection, name, version, body)

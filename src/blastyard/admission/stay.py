@@ -34,6 +34,7 @@ class Stay:
         self.holder = holder
         self.deadline = deadline
         """Until when the guarded command may run, in monotonic seconds."""
+        self.is_abandoned = False
         self._record = record
         self._free_since = free_since
         self._observe = observe
@@ -90,6 +91,13 @@ class Stay:
 
         self._record.change_ledger(rule)
         return confirmed
+
+    def abandon(self) -> None:
+        """Something of this stay may still act: the lease is not cleared but left to lapse.
+
+        The command's deadline ends it before anybody may take over.
+        """
+        self.is_abandoned = True
 
     def close(self) -> bool:
         """Leave Gate A; ``True`` once the lease is certainly not ours any more."""

@@ -41,7 +41,7 @@ def replaced(ledger: Ledger, now: datetime, **changes: object) -> Ledger:
 def publish(ledger: Ledger, submitter: str, wishes: Sequence[Wish], now: datetime) -> Ledger | None:
     """Give each wish a ticket, in the order given; asking again changes nothing.
 
-    Time in tickets never runs backwards, whatever the store's clock does: a later ticket must not
+    A ticket that another submitter had looked after keeps its place and changes hands. Time in tickets never runs backwards, whatever the store's clock does: a later ticket must not
     age sooner than an earlier one.
     """
     new = [
@@ -49,10 +49,18 @@ def publish(ledger: Ledger, submitter: str, wishes: Sequence[Wish], now: datetim
         for wish in wishes
         if wish.search not in ledger.tickets and wish.search not in ledger.holds
     ]
-    if not new:
+    taken = [
+        wish
+        for wish in wishes
+        if wish.search in ledger.tickets and ledger.tickets[wish.search].submitter != submitter
+    ]
+    if not new and not taken:
         return None
     at = max(now, ledger.last_ticketed_at or now)
     tickets = dict(ledger.tickets)
+    for wish in taken:
+        ticket = tickets[wish.search]
+        tickets[wish.search] = msgspec.structs.replace(ticket, submitter=submitter)
     for number, wish in enumerate(new, start=ledger.sequence + 1):
         tickets[wish.search] = Ticket(
             submitter, wish.user, wish.level, number, at, family=wish.family, blocked=wish.blocked
@@ -67,14 +75,19 @@ def window(ledger: Ledger, submitter: str, candidates: Sequence[Wish]) -> list[W
 
     ``candidates`` are in order of arrival within each user and priority. By priority, and one user
     after another, as many as the submitter has places left; and at least one for every user and
-    priority, so that nobody is hidden behind somebody else's thousands.
+    priority, so that nobody is hidden behind somebody else's thousands. Those that have a ticket under
+    another submitter's name have their place already, and are among them.
     """
     own = sum(ticket.submitter == submitter for ticket in ledger.tickets.values())
     total = len(ledger.tickets)
     seen = {(ticket.user, ticket.level) for ticket in ledger.tickets.values()}
     chosen: list[Wish] = []
     for wish in _fairly(candidates):
-        if wish.search in ledger.tickets or wish.search in ledger.holds:
+        if wish.search in ledger.holds:
+            continue
+        if wish.search in ledger.tickets:
+            if ledger.tickets[wish.search].submitter != submitter:
+                chosen.append(wish)
             continue
         has_place = own < PUBLISHED_PER_SUBMITTER or (wish.user, wish.level) not in seen
         if has_place and total < PUBLISHED_IN_ALL:

@@ -28,6 +28,8 @@ class Timings:
     """Added before a foreign lease counts as expired."""
     command: timedelta = timedelta(seconds=600)
     """The longest one submit command may take."""
+    ending: timedelta = timedelta(seconds=5)
+    """How long after the end of a process its guardians may still be ending its commands."""
     turn: timedelta = timedelta(seconds=1)
     """How long the head of the queue has to claim a free slot before it is passed over."""
     patient_turn: timedelta = timedelta(seconds=45)

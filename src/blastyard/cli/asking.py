@@ -122,7 +122,7 @@ def _submit(drafts: list[Draft], files: list[str], as_json: bool) -> int:
             accepted.append(done.search)
             if not as_json:
                 print(done.search.id, flush=True)
-                tell_notices(done.search)
+                report.tell_notices(done.search.query.notices)
         answer = _answer(yard, accepted, refused)
     return _tell_submitted(answer, refused, as_json=as_json)
 
@@ -177,12 +177,6 @@ def who_runs(yard: Yard, searches: list[Search]) -> str:
 
 def _it(searches: list[Search]) -> str:
     return "it" if len(searches) == 1 else "them"
-
-
-def tell_notices(search: Search) -> None:
-    """Repairs made and oddities kept: said, because the result depends on them."""
-    for notice in search.query.notices:
-        report.tell(f"note: {notice}")
 
 
 def read_query(file: str) -> Iterator[bytes]:

@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import traceback
+from collections.abc import Iterable
 from typing import Any, Final
 
 from blastyard.domain.errors import CODES, UNKNOWN, BlastyardError
@@ -23,6 +24,12 @@ def error_shape(error: BlastyardError) -> dict[str, Any]:
 def tell(message: str) -> None:
     """Say something to the person at the terminal; never part of the output."""
     print(message, file=sys.stderr, flush=True)
+
+
+def tell_notices(notices: Iterable[str]) -> None:
+    """Repairs made and oddities kept in a query: said, because the result depends on them."""
+    for notice in notices:
+        tell(f"note: {notice}")
 
 
 def print_json(value: Any) -> None:

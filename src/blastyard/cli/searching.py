@@ -7,7 +7,6 @@ from pathlib import Path
 
 from blastyard.bootstrap.yard import Yard
 from blastyard.cli import report
-from blastyard.cli.asking import tell_notices
 from blastyard.cli.destination import Destination
 from blastyard.cli.follow import Detached, Follower
 from blastyard.cli.interrupt import Interrupt
@@ -44,7 +43,7 @@ def _submit(yard: Yard, draft: Draft, query: Iterable[bytes]) -> Search:
         submitted = yard.searches.submit(draft, query, runner=runner)
     except KeyboardInterrupt:
         raise report.interrupted("interrupted before the search was queued") from None
-    tell_notices(submitted.search)
+    report.tell_notices(submitted.search.query.notices)
     if not submitted.created:
         report.tell(f"note: the key was used before, for search {submitted.search.id[:SHORT]}")
     return submitted.search

@@ -33,6 +33,8 @@ _CRASHES = frozenset({signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGF
 _CLOSE_TO_LIMIT = 0.45
 """A crash with this share of the memory limit in use is taken for a failed allocation: BLAST+
 doubles its buffers, so the one it could not get may have been as large as all that it had."""
+_ROOM_FOR_A_THREAD = 64 << 20
+"""With less than this left, a thread may have failed to start for want of a stack and a heap."""
 _EMPTY_MEANS_NO_HITS = frozenset({"6", "8", "10"})
 _LONGEST_LINE = 300
 _EXITS = {
@@ -138,7 +140,10 @@ def _memory(case: _Case) -> Failure | None:
     limit = case.limits.memory_bytes
     said = case.says(_MEMORY_SIGNS) or case.ending.exit_code == _MEMORY_EXIT
     crashed = case.signal in _CRASHES or case.says(("eNullPtr",))
-    full = limit is not None and case.ending.data_bytes >= _CLOSE_TO_LIMIT * limit
+    used = case.ending.data_bytes
+    full = limit is not None and (
+        used >= _CLOSE_TO_LIMIT * limit or limit - used < _ROOM_FOR_A_THREAD
+    )
     if not said and not (crashed and full):
         return None
     return Failure(

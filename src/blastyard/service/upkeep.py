@@ -6,7 +6,6 @@ from blastyard.domain.search import DatabaseState
 from blastyard.service.databases import Databases
 from blastyard.service.retention import Retention
 from blastyard.service.window import Window
-from blastyard.service.window import Window
 
 
 class Upkeep:
@@ -20,7 +19,6 @@ class Upkeep:
 
     def __call__(self) -> None:
         """Once; cheap when there is nothing to do."""
-        self._window.refill()
         self._window.refill()
         self._retention.apply()
         for database in self._databases.list():

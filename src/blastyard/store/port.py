@@ -34,7 +34,7 @@ class Filter:
     limit: int = 100
 
 
-class Stale(Exception):  # noqa: N818  (an outcome the caller retries, not a fault)
+class Stale(Exception):
     """Another process changed the row; read it again."""
 
 
@@ -63,7 +63,7 @@ class SearchStore(Protocol):
         ...
 
     def resolve(self, prefix: str) -> str:
-        """The one id that starts with ``prefix`` (at least 4 characters); ``NotFound`` otherwise."""
+        """The one id that starts with ``prefix`` (4 characters or more); ``NotFound`` otherwise."""
         ...
 
     def list(self, wanted: Filter) -> Sequence[Search]:
@@ -79,11 +79,11 @@ class SearchStore(Protocol):
         ...
 
     def runners(self) -> frozenset[str]:
-        """The runners of all non-terminal searches; empty among them when nobody looks after one."""
+        """The runners of all non-terminal searches; empty among them: nobody looks after one."""
         ...
 
     def waiting(self, runner: str, *, per_user: int) -> Sequence[Search]:
-        """Queued searches of one runner: per user the ``per_user`` first, by priority and arrival."""
+        """Queued searches of one runner: of each user the first, by priority and arrival."""
         ...
 
     def update(self, search: Search, event: Event | None = None) -> Search:

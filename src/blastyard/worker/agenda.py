@@ -6,6 +6,7 @@ from collections.abc import Callable
 from threading import Lock
 
 _FAR = 3600.0
+_LOOK_AGAIN = 1.0
 
 
 class Agenda:
@@ -18,6 +19,7 @@ class Agenda:
         self._busy: set[str] = set()
         self._again: set[str] = set()
         self._running: set[str] = set()
+        self._later: set[str] = set()
 
     def __len__(self) -> int:
         with self._lock:
@@ -35,9 +37,14 @@ class Agenda:
             self._wake(search_id)
 
     def wake_running(self) -> None:
-        """Step all that run: their cancellation may have been asked for."""
+        """Step all that run: their cancellation may have been asked for.
+
+        One that is being stepped just now is looked at a little later, and nobody is woken for it:
+        looks that bring about each other would never end.
+        """
         with self._lock:
-            for search_id in self._running:
+            self._later |= self._running & self._busy
+            for search_id in self._running - self._busy:
                 self._wake(search_id)
 
     def _wake(self, search_id: str) -> None:
@@ -56,12 +63,15 @@ class Agenda:
                 self._busy.add(search_id)
             return ready
 
-    def finish(self, search_id: str, delay: float | None, *, running: bool = False) -> None:
-        """The step has ended; ``None`` = drive it no longer."""
+    def finish(self, search_id: str, delay: float | None, *, running: bool = False) -> bool:
+        """The step has ended; ``None`` = drive it no longer. Whether it is to be stepped at once."""
         with self._lock:
             self._busy.discard(search_id)
             again = search_id in self._again
             self._again.discard(search_id)
+            if search_id in self._later and delay is not None:
+                delay = min(delay, _LOOK_AGAIN)
+            self._later.discard(search_id)
             if running:
                 self._running.add(search_id)
             else:
@@ -70,6 +80,7 @@ class Agenda:
                 self._due[search_id] = self._monotonic()
             elif delay is not None:
                 self._due[search_id] = self._monotonic() + delay
+            return again
 
     def next_in(self) -> float:
         """Seconds until the next step, at most an hour."""

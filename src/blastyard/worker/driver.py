@@ -103,8 +103,12 @@ class Driver:
         """Give a sign of life. Called every ``timings.beat`` from a thread of its own."""
         safely(self._work.gate.beat, default=None)
 
-    def step(self, search_id: str) -> None:
-        """One step of one search. From any thread; never two of one search at once."""
+    def step(self, search_id: str) -> bool:
+        """One step of one search. From any thread; never two of one search at once.
+
+        Whether to plan anew now; what only has to be looked at again much later needs no plan, or
+        the looks at running searches would bring about each other.
+        """
         outcome: Done | Wait | None = None
         try:
             outcome = self._work.advance(search_id)
@@ -113,9 +117,10 @@ class Driver:
             LOG.warning("search %s: %s", search_id, error)
         except Exception:
             LOG.exception("search %s: a step failed", search_id)
-        finally:
-            running = isinstance(outcome, Wait) and outcome.phase == State.RUNNING
-            self._agenda.finish(search_id, self._delay(search_id, outcome), running=running)
+        running = isinstance(outcome, Wait) and outcome.phase == State.RUNNING
+        delay = self._delay(search_id, outcome)
+        again = self._agenda.finish(search_id, delay, running=running)
+        return again or delay is None or delay < SWEEP.total_seconds()
 
     def _plan(self) -> float:
         now = self._monotonic()

@@ -73,9 +73,7 @@ class Worker:
             self._driver.resume()
 
     def _step(self, search_id: str) -> None:
-        try:
-            self._driver.step(search_id)
-        finally:
+        if self._driver.step(search_id):
             self._work.watch.wake()
 
     def _beat(self) -> None:

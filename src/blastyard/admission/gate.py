@@ -13,7 +13,7 @@ from threading import Lock
 from blastyard.admission import hold as holds
 from blastyard.admission import lease as gate_a
 from blastyard.admission import ticket as tickets
-from blastyard.admission.ledger import Ledger, Policy, Submitter
+from blastyard.admission.ledger import HoldState, Ledger, Policy, Submitter
 from blastyard.admission.order import Situation, Turn, places, turn, turn_in
 from blastyard.admission.outcome import Waiting
 from blastyard.admission.outlook import GateSettings, Outlook, Surroundings
@@ -22,6 +22,7 @@ from blastyard.admission.record import Record
 from blastyard.admission.roster import Presence, Roster
 from blastyard.admission.stay import Stay
 from blastyard.admission.view import Due, View, slot_taken
+from blastyard.domain.errors import Unavailable
 
 
 class Gate:
@@ -41,6 +42,7 @@ class Gate:
         self._roster = Roster(documents, me, surroundings.is_gone, surroundings.monotonic)
         self._outlook = Outlook(self._record, self._roster, me, settings, surroundings)
         self._lock = Lock()
+        self._claiming = Lock()
         self._stays: dict[str, Stay] = {}
         self._unreleased: dict[str, Stay] = {}
 
@@ -52,17 +54,17 @@ class Gate:
         Called every ``timings.beat`` from a thread of its own, so that busy work starves nothing.
         """
         with self._lock:
-            inside, leaving = list(self._stays.values()), list(self._unreleased.values())
+            inside = list(self._stays.values())
         for stay in inside:
             stay.renew()
-        for stay in leaving:
-            self._let_go(stay)
+        self._retry_releases()
         self._roster.beat(self._outlook.policy)
         self.heal()
 
     def heal(self) -> None:
-        """Bring back our claims when the ledger was lost, and the lease's age when the clock was put
-        back. No effect otherwise."""
+        """Bring back our claims when the ledger was lost, and the lease's age when the clock was
+        put back. No effect otherwise.
+        """
         self._outlook.ledger()
         self._record.change_lease(gate_a.stamped_anew)
 
@@ -130,18 +132,30 @@ class Gate:
         gate = gate_a.judge(self._record.lease(), self.timings)
         if isinstance(gate, gate_a.Held):
             return Due((), own, gate.until, seen.now)
-        if not own:
-            return Due((), own, None, seen.now)
         situation = Situation(seen.now, seen.alive, seen.census, gate.since)
-        queue = places(seen.ledger, seen.now, seen.alive)
+        resumable = self._resumable(seen.ledger, situation)
+        queue = places(seen.ledger, seen.now, seen.alive) if own else []
         first = next((p for p in queue if p.ticket.submitter == mine and not p.obstacle), None)
         if first is None:
-            return Due((), own, None, seen.now)
+            return Due(resumable, own, None, seen.now)
         match turn_in(queue, seen.ledger, first.search, situation, self.timings):
             case Turn():
-                return Due((first.search,), own, None, seen.now)
+                return Due((*resumable, first.search), own, None, seen.now)
             case Waiting(until=until):
-                return Due((), own, until, seen.now)
+                return Due(resumable, own, until, seen.now)
+
+    def _resumable(self, ledger: Ledger, situation: Situation) -> tuple[str, ...]:
+        """Our searches whose slot is reserved, while no attempt of ours is at work on them."""
+        with self._lock:
+            inside = set(self._stays)
+        return tuple(
+            name
+            for name, hold in ledger.holds.items()
+            if hold.submitter == self.me.name
+            and hold.state is HoldState.RESERVED
+            and gate_a.holder_name(name, hold.attempt) not in inside
+            and isinstance(holds.turn_to_resume(ledger, name, situation), Turn)
+        )
 
     def turn(self, search: str) -> Turn | Waiting:
         """Whether one search may claim now, and why not."""
@@ -157,8 +171,19 @@ class Gate:
         return outcome
 
     def enter(self, search: str, attempt: int) -> Stay | Waiting:
-        """Go inside Gate A, or say who is there."""
+        """Go inside Gate A, or say who is there.
+
+        Raises ``Unavailable`` when it cannot be told. A claim that stands all the same is adopted
+        by asking again for the same attempt, or released with the next claim or beat.
+        """
         holder = gate_a.holder_name(search, attempt)
+        with self._lock:
+            self._unreleased.pop(holder, None)
+        self._retry_releases()
+        with self._claiming:
+            return self._claim(holder)
+
+    def _claim(self, holder: str) -> Stay | Waiting:
         before: gate_a.Free | gate_a.Held = gate_a.Free(None)
         asked_at = self._monotonic()
 
@@ -174,14 +199,23 @@ class Gate:
                     before = held
                     return None
 
-        if not self._record.change_lease(rule):
+        try:
+            claimed = self._record.change_lease(rule)
+        except Unavailable:
+            with self._lock:
+                self._unreleased[holder] = self._stay(holder, None, asked_at)
+            raise
+        if not claimed:
             return slot_taken(before, None)
         since = before.since if isinstance(before, gate_a.Free) else None
-        deadline = gate_a.trusted_until(asked_at, self.timings)
-        stay = Stay(self._record, holder, since, deadline, self._outlook.observe)
+        stay = self._stay(holder, since, asked_at)
         with self._lock:
             self._stays[holder] = stay
         return stay
+
+    def _stay(self, holder: str, free_since: datetime | None, asked_at: float) -> Stay:
+        deadline = gate_a.trusted_until(asked_at, self.timings)
+        return Stay(self._record, holder, free_since, deadline, self._outlook.observe)
 
     def leave(self, stay: Stay) -> None:
         """Leave Gate A. A release that fails is tried again with every beat."""
@@ -190,12 +224,18 @@ class Gate:
         if not stay.is_abandoned:
             self._let_go(stay)
 
-    def _let_go(self, stay: Stay) -> None:
-        released = stay.close()
+    def _retry_releases(self) -> None:
         with self._lock:
-            if released:
-                self._unreleased.pop(stay.holder, None)
-            else:
+            leaving = list(self._unreleased.values())
+            self._unreleased.clear()
+        for stay in leaving:
+            with self._claiming:  # or a claim made meanwhile under this name would be cleared
+                if stay.holder not in self._stays:
+                    self._let_go(stay)
+
+    def _let_go(self, stay: Stay) -> None:
+        if not stay.close():
+            with self._lock:
                 self._unreleased[stay.holder] = stay
 
     # -- the end of a search -------------------------------------------------------------------

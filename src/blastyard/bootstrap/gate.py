@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +23,7 @@ from blastyard.bootstrap.seam import PLAIN, Seam
 from blastyard.domain.clock import Clock, SystemClock
 from blastyard.domain.errors import Misconfigured
 from blastyard.engine.process import Process, boot_id
+from blastyard.results.folder import share
 from blastyard.settings import Settings, account_name
 
 
@@ -64,7 +63,7 @@ class Home:
             for path in (self.searches, self.databases, self.run):
                 if not path.is_dir():
                     path.mkdir(mode=0o700, exist_ok=True)
-                    _share(path)
+                    share(path)
         except OSError as error:
             raise Misconfigured(
                 "settings_invalid",
@@ -72,15 +71,6 @@ class Home:
                 "set BLASTYARD_HOME to a directory that this account may write",
             ) from error
         return self
-
-
-def _share(path: Path) -> None:
-    """Let those use a new folder who may use the one above, whatever this account's umask is."""
-    above = path.parent.stat()
-    if above.st_mode & stat.S_IWGRP:
-        with suppress(PermissionError):  # not a member of the group above
-            os.chown(path, -1, above.st_gid)
-    path.chmod(0o700 | above.st_mode & 0o2070)
 
 
 def timings(settings: Settings) -> Timings:

@@ -30,7 +30,8 @@ from blastyard.service.retention import Retention, Rule
 from blastyard.service.searches import Desk, Person, Searches, Waits
 from blastyard.service.sweep import Sweep, claims
 from blastyard.service.task import Tasks
-from blastyard.service.upkeep import Upkeep
+from blastyard.service.tidy import Tidy
+from blastyard.service.upkeep import Arrivals, Upkeep
 from blastyard.service.window import Window
 from blastyard.settings import Settings, account_name
 from blastyard.store.port import SearchStore
@@ -117,7 +118,7 @@ def open_yard(
     opened = open_gate(settings, me, lambda: claims(store), signed_on=signed_on, seam=seam)
     gate, clock = opened.gate, opened.clock
     toolchain = Toolchain(settings.path)
-    files = SearchFiles(home.searches)
+    files = SearchFiles(home.searches, clock)
     database_files = DatabaseFiles(toolchain)
     databases = Databases(store, database_files, home.databases, store.now)
     engine = seam.engine(LocalEngine(LocalSettings(nice=settings.nice, path=settings.path)))
@@ -146,6 +147,13 @@ def open_yard(
     retention = Retention(store, files, Rule(settings.retention_days, settings.retention_gb))
     sweep = Sweep(store, gate, engine, tasks, endings)
 
+    upkeep = Upkeep(
+        window,
+        Arrivals(store, gate, databases),
+        retention,
+        Tidy(store, files, engine, tasks, clock.monotonic),
+    )
+
     def make_worker(wants: Callable[[Search], bool]) -> Worker:
         workers: list[Worker] = []
 
@@ -160,7 +168,7 @@ def open_yard(
             gate,
             opened.documents.watch(),
             wants,
-            Upkeep(window, retention, databases),
+            upkeep,
         )
         workers.append(Worker(work, clock))
         return workers[0]

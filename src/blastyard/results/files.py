@@ -6,14 +6,19 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from blastyard.domain.clock import Clock, SystemClock
+from blastyard.results.folder import share
 
 
 class SearchFiles:
     """The directory ``<home>/searches``. Every path carries the id of its search."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, clock: Clock | None = None) -> None:
         self._root = root
+        self._clock = clock or SystemClock()
 
     def directory(self, search_id: str) -> Path:
         """The search's own directory."""
@@ -32,6 +37,7 @@ class SearchFiles:
         """Write the query of a search to be; the directory goes again if the block fails."""
         directory = self.directory(search_id)
         directory.mkdir(parents=True)
+        share(directory)
         try:
             path = self.query(search_id)
             with path.open("wb") as file:
@@ -61,6 +67,18 @@ class SearchFiles:
     def size(self, search_id: str) -> int:
         """Bytes on disk of everything the search has."""
         return sum(path.stat().st_size for path in self.directory(search_id).rglob("*"))
+
+    def has_attempts(self, search_id: str) -> bool:
+        """Whether attempts have left something."""
+        return next(self.directory(search_id).glob("attempt-*"), None) is not None
+
+    def age(self, search_id: str) -> timedelta:
+        """Since when nothing was made or removed in the search's folder."""
+        try:
+            changed = self.directory(search_id).stat().st_mtime
+        except FileNotFoundError:
+            return timedelta(0)
+        return self._clock.now() - datetime.fromtimestamp(changed, UTC)
 
     def ids(self) -> Iterator[str]:
         """The searches that have a directory."""

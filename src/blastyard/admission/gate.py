@@ -15,7 +15,7 @@ from blastyard.admission import lease as gate_a
 from blastyard.admission import ticket as tickets
 from blastyard.admission.ledger import HoldState, Ledger, Policy, Submitter
 from blastyard.admission.order import Situation, Turn, places, turn, turn_in
-from blastyard.admission.outcome import Waiting
+from blastyard.admission.outcome import Reason, Waiting
 from blastyard.admission.outlook import GateSettings, Outlook, Surroundings
 from blastyard.admission.port import DocumentStore
 from blastyard.admission.record import Record
@@ -42,7 +42,7 @@ class Gate:
         self._roster = Roster(documents, me, surroundings.is_gone, surroundings.monotonic)
         self._outlook = Outlook(self._record, self._roster, me, settings, surroundings)
         self._lock = Lock()
-        self._claiming = Lock()
+        self._releasing: set[str] = set()
         self._stays: dict[str, Stay] = {}
         self._unreleased: dict[str, Stay] = {}
 
@@ -178,13 +178,14 @@ class Gate:
         """
         holder = gate_a.holder_name(search, attempt)
         with self._lock:
+            if holder in self._releasing:
+                return Waiting(Reason.SUBMIT_SLOT, "its earlier claim is just being released")
             self._unreleased.pop(holder, None)
         self._retry_releases()
-        with self._claiming:
-            return self._claim(holder)
+        return self._claim(holder)
 
     def _claim(self, holder: str) -> Stay | Waiting:
-        before: gate_a.Free | gate_a.Held = gate_a.Free(None)
+        before: gate_a.Free | gate_a.Held | None = None
         asked_at = self._monotonic()
 
         def rule(seen: gate_a.Seen) -> gate_a.SubmitLease | None:
@@ -192,6 +193,8 @@ class Gate:
             asked_at = self._monotonic()
             if seen.lease.holder_identity != holder:
                 before = gate_a.judge(seen, self.timings)
+            elif before is None:  # a claim of an earlier call: free until then, at the latest
+                before = gate_a.Free(gate_a.parse_time(seen.lease.acquire_time or ""))
             match gate_a.claim(seen, holder, self.timings):
                 case gate_a.SubmitLease() as claimed:
                     return claimed
@@ -206,7 +209,7 @@ class Gate:
                 self._unreleased[holder] = self._stay(holder, None, asked_at)
             raise
         if not claimed:
-            return slot_taken(before, None)
+            return slot_taken(before or gate_a.Free(None), None)
         since = before.since if isinstance(before, gate_a.Free) else None
         stay = self._stay(holder, since, asked_at)
         with self._lock:
@@ -228,14 +231,15 @@ class Gate:
         with self._lock:
             leaving = list(self._unreleased.values())
             self._unreleased.clear()
+            self._releasing.update(stay.holder for stay in leaving)
         for stay in leaving:
-            with self._claiming:  # or a claim made meanwhile under this name would be cleared
-                if stay.holder not in self._stays:
-                    self._let_go(stay)
+            self._let_go(stay)
 
     def _let_go(self, stay: Stay) -> None:
-        if not stay.close():
-            with self._lock:
+        released = stay.close()
+        with self._lock:
+            self._releasing.discard(stay.holder)
+            if not released:
                 self._unreleased[stay.holder] = stay
 
     # -- the end of a search -------------------------------------------------------------------

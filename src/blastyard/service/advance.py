@@ -114,16 +114,19 @@ class Advance:
         return self._wait(search, Waiting(Reason.BLOCKED, f"{database.name} is being copied"))
 
     def _wait(self, search: Search, waiting: Waiting) -> Done | Wait:
-        now = self._store.now()
-        overdue = _overdue(search, waiting, now)
-        if overdue is not None:
-            return self._failed(search, overdue)
+        delay = FLOOR
+        if moments := _moments(search, waiting):
+            now = self._store.now()
+            overdue = _overdue(search, waiting, now)
+            if overdue is not None:
+                return self._failed(search, overdue)
+            delay = max(NOW, min(FLOOR, *(at - now for at in moments)))
         if search.phase != waiting.phase:
             self._store.update(
                 replace(search, phase=waiting.phase),
                 Event(State.QUEUED, waiting.phase, waiting.detail),
             )
-        return Wait(_delay(search, waiting, now), waiting.phase)
+        return Wait(delay, waiting.phase)
 
     def _attempt(self, search: Search) -> Done | Wait:
         try:
@@ -235,7 +238,7 @@ def _overdue(search: Search, waiting: Waiting, now: datetime) -> Failure | None:
     return Failure(code, message, "see `blastyard gate status` for who holds what, then rerun it")
 
 
-def _delay(search: Search, waiting: Waiting, now: datetime) -> timedelta:
-    moments = [waiting.until, search.submit_deadline_at, search.capacity_deadline_at]
-    ahead = [at - now for at in moments if at is not None]
-    return max(NOW, min([FLOOR, *ahead]))
+def _moments(search: Search, waiting: Waiting) -> list[datetime]:
+    """When looking at a waiting search again could come to something else, by itself."""
+    moments = (waiting.until, search.submit_deadline_at, search.capacity_deadline_at)
+    return [at for at in moments if at is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -44,11 +45,13 @@ class Window:
             return
         me = self._gate.me.name
         published = self._gate.ledger()
-        own = sum(ticket.submitter == me for ticket in published.tickets.values())
-        if not force and own > REFILL_AT:
+        own = Counter(held.user for held in published.tickets.values() if held.submitter == me)
+        if not force and own.total() > REFILL_AT:
             return
         self._looked_at = now
-        waiting = self._store.waiting(me, per_user=PUBLISHED_PER_SUBMITTER)
+        # the first of each user are those that are published already
+        most = max(own.values(), default=0)
+        waiting = self._store.waiting(me, per_user=most + PUBLISHED_PER_SUBMITTER - REFILL_AT)
         ledger = self._gate.publish([wish(search) for search in waiting]) if waiting else published
         self._behind = any(
             search.id not in ledger.tickets and search.id not in ledger.holds for search in waiting

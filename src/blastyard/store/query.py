@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -10,7 +10,7 @@ from blastyard.domain.job import State
 from blastyard.domain.search import Search
 from blastyard.store.port import Filter
 from blastyard.store.row import SEARCH
-from blastyard.store.schema import searches, tags
+from blastyard.store.schema import StoreNow, events, searches, tags
 
 Rows = sa.Select[int, int, str]
 
@@ -22,9 +22,8 @@ COUNTS: Final = sa.select(_columns.state, sa.func.count().label("number")).group
 RUNNERS: Final = sa.select(_columns.runner).distinct().where(_columns.live.is_(sa.true()))
 
 
-def by_id(search_id: str) -> Rows:
-    """The search with this id."""
-    return _all.where(_columns.id == search_id)
+BY_ID: Final[Rows] = _all.where(_columns.id == sa.bindparam("id"))
+"""The search with this id."""
 
 
 def by_key(user: str, key: str) -> Rows:
@@ -97,7 +96,11 @@ def using(database: str) -> sa.Select[str]:
     return sa.select(_columns.id).where(named).order_by(_columns.sequence).limit(3)
 
 
-def over(search: Search, values: dict[str, Any]) -> sa.Update:
-    """Write ``values`` over the row that still is at the version of ``search``."""
-    same_row = sa.and_(_columns.id == search.id, _columns.version == search.version)
-    return searches.update().where(same_row).values(values)
+OVER: Final = searches.update().where(
+    _columns.id == sa.bindparam("same_id"), _columns.version == sa.bindparam("same_version")
+)
+"""Write the other parameters over the row that still is at that version. Built once: a search's
+life has many writes, and building the statement costs more than running it."""
+
+EVENT: Final = events.insert().values(at=StoreNow())
+"""Append an event, stamped by the database."""

@@ -64,9 +64,9 @@ def event(row: sa.Row[datetime, str]) -> Event:
     return replace(_event(body), at=at)
 
 
-def new_event(sequence: int, event: Event, at: datetime) -> dict[str, Any]:
-    """All columns of an event of the search with this sequence."""
-    return {"sequence": sequence, "at": at, "body": _encode(event).decode()}
+def new_event(sequence: int, event: Event) -> dict[str, Any]:
+    """All columns of an event of the search with this sequence, but the time."""
+    return {"sequence": sequence, "body": _encode(event).decode()}
 
 
 def database(row: sa.Row[str]) -> Database:

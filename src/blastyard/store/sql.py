@@ -62,13 +62,14 @@ class SqlSearchStore:
             if search.request.tags:
                 rows = row.tag_rows(search.sequence, search.request.tags)
                 connection.execute(tags.insert(), rows)
-            connection.execute(events.insert(), row.new_event(search.sequence, event, at))
+            first = {**row.new_event(search.sequence, event), "at": at}
+            connection.execute(events.insert(), first)
         return search
 
     def get(self, search_id: str) -> Search:
         """One search. Raises ``NotFound('search_unknown')``."""
         with self._engine.reading() as connection:
-            found = connection.execute(query.by_id(search_id)).first()
+            found = connection.execute(query.BY_ID, {"id": search_id}).first()
         if found is None:
             raise rule.unknown_search(search_id)
         return row.search(found)
@@ -115,13 +116,13 @@ class SqlSearchStore:
         """
         written = replace(search, version=search.version + 1)
         with self._engine.writing(flush=search.state.is_terminal) as connection:
-            if connection.execute(query.over(search, row.changed(written))).rowcount != 1:
-                if connection.execute(query.by_id(search.id)).first() is None:
+            same = {"same_id": search.id, "same_version": search.version}
+            if connection.execute(query.OVER, {**row.changed(written), **same}).rowcount != 1:
+                if connection.execute(query.BY_ID, {"id": search.id}).first() is None:
                     raise rule.unknown_search(search.id)
                 raise Stale(search.id)
             if event is not None:
-                values = row.new_event(search.sequence, event, _now(connection))
-                connection.execute(events.insert(), values)
+                connection.execute(query.EVENT, row.new_event(search.sequence, event))
         return written
 
     def delete(self, search_id: str) -> None:
@@ -130,7 +131,7 @@ class SqlSearchStore:
         Raises ``NotFound('search_unknown')`` and ``Conflict('search_unfinished')``.
         """
         with self._engine.writing(flush=True) as connection:
-            found = connection.execute(query.by_id(search_id)).first()
+            found = connection.execute(query.BY_ID, {"id": search_id}).first()
             if found is None:
                 raise rule.unknown_search(search_id)
             rule.refuse_live(row.search(found))
@@ -139,7 +140,7 @@ class SqlSearchStore:
     def events(self, search_id: str) -> Sequence[Event]:
         """The events of a search, oldest first. Raises ``NotFound('search_unknown')``."""
         with self._engine.reading() as connection:
-            found = connection.execute(query.by_id(search_id)).first()
+            found = connection.execute(query.BY_ID, {"id": search_id}).first()
             if found is None:
                 raise rule.unknown_search(search_id)
             mine = events.c.sequence == found.sequence

@@ -111,12 +111,13 @@ def _judge_foreign(seen: Seen, timings: Timings) -> Free | Held:
     if renewed_at is None:
         note = f"its renewTime {lease.renew_time!r} cannot be read, so it counts as held"
         return Held(lease.holder_identity, lease.acquire_time, None, note)
-    duration = (
-        timings.wire
-        if lease.lease_duration_seconds is None
-        else timedelta(seconds=lease.lease_duration_seconds)
-    )
-    until = renewed_at + duration + timings.skew
+    seconds = lease.lease_duration_seconds
+    try:
+        duration = timings.wire if seconds is None else timedelta(seconds=seconds)
+        until = renewed_at + duration + timings.skew
+    except OverflowError:
+        note = "it says that it lasts beyond the end of the calendar"
+        return Held(lease.holder_identity, lease.acquire_time, None, note)
     if seen.now > until:
         return Free(until)
     return Held(lease.holder_identity, lease.acquire_time, until)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from blastyard.admission import restoration
 from blastyard.admission.census import Census, CensusReader
-from blastyard.admission.ledger import Ledger, Policy, Submitter
+from blastyard.admission.ledger import HoldState, Ledger, Policy, Submitter
 from blastyard.admission.record import LedgerLost, LedgerRule, Record
 from blastyard.admission.roster import Presence, Roster
 from blastyard.admission.timing import Timings
@@ -63,6 +63,7 @@ class Outlook:
     ) -> None:
         self.policy: Policy | None = None
         """The latest policy seen."""
+        self._uid: str | None = None
         self._record = record
         self._roster = roster
         self._me = me
@@ -74,6 +75,8 @@ class Outlook:
         ledger, now = self._record.ledger()
         if ledger is None or not ledger.is_whole:
             ledger = self._restore()
+        if ledger.is_whole and self._uid != ledger.uid:
+            ledger = self._reclaimed(ledger)
         self.policy = ledger.policy
         return ledger, now
 
@@ -94,6 +97,18 @@ class Outlook:
         except LedgerLost:
             self._restore()
             return self._record.change_ledger(rule)
+
+    def _reclaimed(self, ledger: Ledger) -> Ledger:
+        """On another ledger than the last we saw: bring back what was made whole without us."""
+        if self._uid is not None:
+            mine = [
+                claim
+                for claim in self._around.claims()
+                if claim.submitter == self._me.name and claim.state is HoldState.SUBMITTED
+            ]
+            ledger = self.change(lambda before, now: restoration.reclaim(before, mine, now))
+        self._uid = ledger.uid
+        return ledger
 
     def _alive(self, submitters: Mapping[str, Presence]) -> frozenset[str]:
         timings = self._settings.timings

@@ -18,6 +18,7 @@ from blastyard.admission.order import begin_turn
 KEPT_CHANGES = 20
 PUBLISHED_PER_SUBMITTER = 100
 PUBLISHED_IN_ALL = 1000
+KEPT_FOR_OTHERS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,9 @@ def replaced(ledger: Ledger, now: datetime, **changes: object) -> Ledger:
 def publish(ledger: Ledger, submitter: str, wishes: Sequence[Wish], now: datetime) -> Ledger | None:
     """Give each wish a ticket, in the order given; asking again changes nothing.
 
-    A ticket that another submitter had looked after keeps its place and changes hands. Time in tickets never runs backwards, whatever the store's clock does: a later ticket must not
-    age sooner than an earlier one.
+    A ticket that another submitter had looked after keeps its place and changes hands. Time in
+    tickets never runs backwards, whatever the store's clock does: a later ticket must not age
+    sooner than an earlier one.
     """
     new = [
         wish
@@ -75,8 +77,8 @@ def window(ledger: Ledger, submitter: str, candidates: Sequence[Wish]) -> list[W
 
     ``candidates`` are in order of arrival within each user and priority. By priority, and one user
     after another, as many as the submitter has places left; and at least one for every user and
-    priority, so that nobody is hidden behind somebody else's thousands. Those that have a ticket under
-    another submitter's name have their place already, and are among them.
+    priority, so that nobody is hidden behind somebody else's thousands. Those that have a ticket
+    under another submitter's name have their place already, and are among them.
     """
     own = sum(ticket.submitter == submitter for ticket in ledger.tickets.values())
     total = len(ledger.tickets)
@@ -90,7 +92,7 @@ def window(ledger: Ledger, submitter: str, candidates: Sequence[Wish]) -> list[W
                 chosen.append(wish)
             continue
         has_place = own < PUBLISHED_PER_SUBMITTER or (wish.user, wish.level) not in seen
-        if has_place and total < PUBLISHED_IN_ALL:
+        if has_place and total < PUBLISHED_IN_ALL and own < PUBLISHED_IN_ALL - KEPT_FOR_OTHERS:
             chosen.append(wish)
             seen.add((wish.user, wish.level))
             own, total = own + 1, total + 1

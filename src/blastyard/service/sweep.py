@@ -220,8 +220,10 @@ class Sweep:
             return None
 
     def _retire(self, present: Mapping[str, Presence]) -> None:
-        """Remove submitters that ended a while ago and left nothing: until then a lost ledger waits for
-        what their guardians are still ending."""
+        """Remove submitters that ended a while ago and left nothing.
+
+        Until then a lost ledger waits for what their guardians are still ending.
+        """
         ledger = self._gate.ledger()
         owners = {hold.submitter for hold in ledger.holds.values()}
         owners |= {ticket.submitter for ticket in ledger.tickets.values()}

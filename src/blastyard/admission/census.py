@@ -56,8 +56,7 @@ def room_to_resume(ledger: Ledger, census: Census, search_id: str) -> bool:
     before = {
         name: other
         for name, other in ledger.holds.items()
-        if name != search_id
-        and (other.state is HoldState.SUBMITTED or other.fence < hold.fence)
+        if name != search_id and (other.state is HoldState.SUBMITTED or other.fence < hold.fence)
     }
     uncovered = census.families - families(ledger.holds)
     return 1 + len(families(before) | uncovered) <= ledger.policy.ceiling

@@ -5,12 +5,13 @@ A ledger that was lost is restored before anything is decided on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from blastyard.admission import restoration
 from blastyard.admission.census import Census, CensusReader
+from blastyard.admission.lease import holder_name
 from blastyard.admission.ledger import HoldState, Ledger, Policy, Submitter
 from blastyard.admission.record import LedgerLost, LedgerRule, Record
 from blastyard.admission.roster import Presence, Roster
@@ -51,7 +52,10 @@ class Look:
 
 
 class Outlook:
-    """Reads and changes the ledger on behalf of the submitter ``me``."""
+    """Reads and changes the ledger on behalf of the submitter ``me``.
+
+    ``inside`` names the holders of Gate A that this process is.
+    """
 
     def __init__(
         self,
@@ -60,6 +64,7 @@ class Outlook:
         me: Submitter,
         settings: GateSettings,
         surroundings: Surroundings,
+        inside: Callable[[], Set[str]],
     ) -> None:
         self.policy: Policy | None = None
         """The latest policy seen."""
@@ -69,6 +74,7 @@ class Outlook:
         self._me = me
         self._settings = settings
         self._around = surroundings
+        self._inside = inside
 
     def ledger(self) -> tuple[Ledger, datetime]:
         """The ledger as it is now, our claims brought back if it was lost; the store's clock."""
@@ -99,12 +105,17 @@ class Outlook:
             return self._record.change_ledger(rule)
 
     def _reclaimed(self, ledger: Ledger) -> Ledger:
-        """On another ledger than the last we saw: bring back what was made whole without us."""
+        """On another ledger than the last we saw: count again what was made whole without us.
+
+        Not what is inside Gate A: that ends by itself when it does not find its hold.
+        """
         if self._uid is not None:
             mine = [
                 claim
                 for claim in self._around.claims()
-                if claim.submitter == self._me.name and claim.state is HoldState.SUBMITTED
+                if claim.submitter == self._me.name
+                and claim.state is HoldState.SUBMITTED
+                and holder_name(claim.search, claim.attempt) not in self._inside()
             ]
             ledger = self.change(lambda before, now: restoration.reclaim(before, mine, now))
         self._uid = ledger.uid
@@ -137,6 +148,5 @@ class Outlook:
         return {
             name: seen.submitter
             for name, seen in self._roster.read().items()
-            if seen.gone_for < timings.ending
-            and (seen.gone or seen.silent_for < timings.forgotten)
+            if seen.gone_for < timings.ending and (seen.gone or seen.silent_for < timings.forgotten)
         }

@@ -1,0 +1,193 @@
+"""What comes over a simulated installation from outside: operators, clocks, hands in the store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from blastyard.admission.lease import SubmitLease, format_time
+from blastyard.admission.ledger import FORMAT, decode_ledger, encode
+from blastyard.admission.port import LEASE, LEDGER
+from blastyard.domain.errors import CallerMistake
+from blastyard.domain.search import DatabaseState
+from blastyard.testing.cast import Errand, Runner
+from blastyard.testing.schedule import Deed, Intervention, Kind, Role, order_name
+
+if TYPE_CHECKING:
+    from blastyard.testing.world import World
+
+_OPERATOR: Final = Role(Kind.COMMAND, 0)
+OPERATOR_SLOT: Final = 90
+_FOREIGN_SECONDS: Final = 20.0
+
+
+class Outside:
+    """Does the interventions of a schedule."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._errands = 0
+        self._under_way: list[Errand] = []
+        self._garbled: bytes | None = None
+
+    def errand(self, account: int = 0) -> Errand:
+        """A short process of an operator."""
+        self._errands += 1
+        role = replace(_OPERATOR, account=account)
+        errand = Errand(self._world, OPERATOR_SLOT, role, self._errands)
+        self._world.everyone[errand.name] = errand
+        self._under_way.append(errand)
+        return errand
+
+    def put_right(self, ceiling: int) -> None:
+        """What operators have not done by now they leave undone; nothing stays closed or parked."""
+        for errand in self._under_way:
+            if not errand.dead:
+                errand.crash(0.0)
+        self._under_way = []
+
+        def open_up(errand: Errand) -> None:
+            errand.gate.change_policy(errand.name, ceiling=ceiling)
+            for name in self._world.orders:
+                errand.gate.unpark(name)
+
+        self.errand().run(open_up, tries=100)
+
+    def do(self, deed: Intervention) -> None:
+        """Do one, now."""
+        self._world.note(f"{deed.deed} {deed.target} {deed.value}")
+        match deed.deed:
+            case Deed.FREEZE | Deed.CRASH | Deed.STOP:
+                self._to_process(deed)
+            case Deed.LOSE_LEDGER | Deed.GARBLE_LEDGER | Deed.COPY | Deed.FOREIGN:
+                self._to_store(deed)
+            case Deed.CLOCK:
+                self._set_clock(deed.value)
+            case Deed.INTRUDER:
+                self._world.intruders[f"intruder{deed.at}"] = self._world.now + deed.value
+            case Deed.DOWN:
+                self._world.down_until = self._world.now + deed.value
+            case _:
+                self.errand().run(lambda errand: self._ask(errand, deed))
+
+    # -- operators -----------------------------------------------------------------------------
+
+    def _ask(self, errand: Errand, deed: Intervention) -> None:
+        name = order_name(deed.target)
+        by = errand.name
+        try:
+            match deed.deed:
+                case Deed.CEILING:
+                    errand.gate.change_policy(by, ceiling=int(deed.value))
+                case Deed.CAP:
+                    errand.gate.change_policy(by, cap=int(deed.value))
+                case Deed.PARK:
+                    errand.searches.park(name, by)
+                    self._unpark(deed.value, name)
+                case Deed.CANCEL:
+                    self._world.observer.cancelled.add(name)
+                    errand.searches.cancel(name)
+                case Deed.DELETE_ROW:
+                    errand.store.delete(name)
+        except CallerMistake as error:
+            self._world.note(f"refused: {error}")
+
+    def _unpark(self, seconds: float, name: str) -> None:
+        def unpark(errand: Errand) -> None:
+            errand.gate.unpark(name)
+
+        self._world.scheduler.at(self._world.now + seconds, lambda: self.errand().run(unpark))
+
+    # -- processes -----------------------------------------------------------------------------
+
+    def _to_process(self, deed: Intervention) -> None:
+        actor = self._world.slots.get(deed.target)
+        if actor is None or actor.dead:
+            return
+        if deed.deed is Deed.FREEZE:
+            actor.frozen_until = max(actor.frozen_until, self._world.now + deed.value)
+        elif deed.deed is Deed.CRASH:
+            actor.crash(deed.value)
+        elif isinstance(actor, Runner):
+            actor.stop()
+            actor.on_crash(0.0)
+
+    # -- stores and clocks ---------------------------------------------------------------------
+
+    def _set_clock(self, seconds: float) -> None:
+        world = self._world
+        if seconds > 0:
+            if world.observer.gate_a.forward:
+                return  # the margin of the protocol covers one small step
+            world.observer.gate_a.forward = seconds
+        world.clock_was_set = True
+        world.clock.offset += seconds
+
+    def _to_store(self, deed: Intervention) -> None:
+        world = self._world
+        if deed.deed is Deed.LOSE_LEDGER:
+            world.documents.outside(LEDGER, None)
+        elif deed.deed is Deed.COPY:
+            self._set_database(DatabaseState.COPYING)
+            world.scheduler.at(
+                world.now + deed.value, lambda: self._set_database(DatabaseState.READY)
+            )
+        elif deed.deed is Deed.GARBLE_LEDGER:
+            self._garble(deed.value)
+        else:
+            self._go_inside(deed.value)
+
+    def _set_database(self, state: DatabaseState) -> None:
+        store = self._world.searches
+        store.update_database(replace(store.get_database("nt"), state=state))
+        self._world.documents.notify()
+
+    def _garble(self, seconds: float) -> None:
+        documents = self._world.documents
+        body = documents.read(LEDGER).body
+        if body is None or self._garbled is not None:
+            return
+        self._garbled = body
+        newer = msgspec.structs.replace(decode_ledger(body), format=FORMAT + 1)
+        garbage = encode(newer) if self._errands % 2 else b'{"uid":"trunc'
+        documents.outside(LEDGER, garbage)
+        self._world.scheduler.at(self._world.now + seconds, lambda: self._mend(garbage))
+
+    def _mend(self, garbage: bytes) -> None:
+        body, self._garbled = self._garbled, None
+        if self._world.documents.read(LEDGER).body == garbage:
+            self._world.documents.outside(LEDGER, body)
+
+    def _go_inside(self, seconds: float) -> None:
+        """Somebody who is no blastyard takes the lease if it is free, by a clock of his own."""
+        world = self._world
+        snapshot = world.documents.read(LEASE)
+        if (
+            snapshot.body is not None
+            and msgspec.json.decode(snapshot.body, type=SubmitLease) != SubmitLease()
+        ):
+            return
+        skew = timedelta(seconds=world.chance.uniform(-25.0, 25.0))
+        at = format_time(snapshot.now + skew)
+        lease = SubmitLease("elb-somebody", int(_FOREIGN_SECONDS), at, at)
+        world.documents.swap(LEASE, snapshot.version, encode(lease))
+        inside = min(seconds, _FOREIGN_SECONDS)
+        world.observer.gate_a.foreign_until = world.now + inside
+        world.observer.gate_a.check()
+        if seconds <= _FOREIGN_SECONDS:
+            world.scheduler.at(world.now + seconds, self._come_out)
+
+    def clear_foreign(self) -> None:
+        """Whoever is no blastyard lets the lease go."""
+        self._world.observer.gate_a.foreign_until = 0.0
+        self._come_out()
+
+    def _come_out(self) -> None:
+        snapshot = self._world.documents.read(LEASE)
+        lease = msgspec.json.decode(snapshot.body or b"{}", type=SubmitLease)
+        if lease.holder_identity == "elb-somebody":
+            self._world.documents.swap(LEASE, snapshot.version, encode(SubmitLease()))
+        self._world.observer.gate_a.foreign_until = 0.0

@@ -1,0 +1,189 @@
+"""What happens in one simulated run: who takes part, what is asked for, and what goes wrong.
+
+A schedule is made from a seed. What the seed decides call by call (faults) is recorded while it
+runs, so that the run can be repeated from the record, and the record made smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a simulated process is."""
+
+    SERVE = "serve"
+    """Runs searches of every account until it is stopped."""
+    SEARCH = "search"
+    """Runs what it submitted, and adopts what a dead process of its account left; then ends."""
+    COMMAND = "command"
+    """Passes both gates once, without a row."""
+    TWIN = "twin"
+    """A command whose delivery came twice: both try to run one search."""
+
+
+class Trouble(StrEnum):
+    """What can happen at one point of one process where others could act."""
+
+    LOST_REQUEST = "lost_request"
+    LOST_ANSWER = "lost_answer"
+    CONFLICT = "conflict"
+    UNAVAILABLE = "unavailable"
+    LATE = "late"
+    """The caller gives up; the write lands after ``seconds``."""
+    DELAY = "delay"
+    """The call takes ``seconds``."""
+    FREEZE = "freeze"
+    """The whole process stands still for ``seconds``."""
+    CRASH = "crash"
+    """The process is killed, and comes back after ``seconds``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One trouble. ``seconds`` is how long it takes, where that means something."""
+
+    trouble: Trouble
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One place among the processes. A killed one comes back in its place under a new name."""
+
+    kind: Kind
+    account: int = 1
+    arrives_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One search that is asked for."""
+
+    name: str
+    slot: int
+    at: float
+    user: str
+    level: int
+    seconds: float
+    """How long its command takes."""
+    fails: bool = False
+    patience: float | None = None
+    """How long it may wait for capacity, and for the submit slot."""
+    posted: bool = False
+    """Submitted by a command that ends at once, for whoever runs it."""
+
+
+class Habitat(StrEnum):
+    """What a schedule is rich in; most are rich in nothing special."""
+
+    ANY = "any"
+    STALLS = "stalls"
+    """Processes and calls that stand still for longer than a lease lasts, and long commands."""
+    DELIVERIES = "deliveries"
+    """Searches without a row that were delivered twice."""
+    DEATHS = "deaths"
+    """Killed commands whose guardians take their time, and lost ledgers."""
+    INTRUDERS = "intruders"
+    """Searches that asked nobody, ceilings that change, reservations that wait."""
+    LOSSES = "losses"
+    """Lost ledgers while attempts are under way, and writes that come late."""
+    CLOCKS = "clocks"
+    """Clocks put back, and holders that died before."""
+
+
+class Deed(StrEnum):
+    """What comes from outside the processes, at a moment."""
+
+    CEILING = "ceiling"
+    CAP = "cap"
+    PARK = "park"
+    CANCEL = "cancel"
+    DELETE_ROW = "delete_row"
+    LOSE_LEDGER = "lose_ledger"
+    GARBLE_LEDGER = "garble_ledger"
+    CLOCK = "clock"
+    DOWN = "down"
+    FREEZE = "freeze"
+    CRASH = "crash"
+    STOP = "stop"
+    COPY = "copy"
+    FOREIGN = "foreign"
+    """Somebody who is no blastyard goes inside Gate A."""
+    INTRUDER = "intruder"
+    """Somebody who asks nobody runs a search; the census shows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intervention:
+    """One deed. ``target`` is a slot or an order, ``value`` a number or seconds, by its kind."""
+
+    at: float
+    deed: Deed
+    target: int = 0
+    value: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One run. ``faults`` = ``None`` draws them by ``rates``; else exactly those happen.
+
+    Faults are keyed by slot and by the count of points at which that slot's processes let others
+    act; ``rates`` are probabilities at such a point, six times as likely around a write.
+    """
+
+    seed: int
+    habitat: Habitat
+    picks: int
+    stickiness: float
+    ceiling: int
+    cap: int | None
+    ageing: int
+    roles: tuple[Role, ...]
+    orders: tuple[Order, ...]
+    interventions: tuple[Intervention, ...]
+    trouble_until: float
+    """Afterwards nothing goes wrong any more, and everything must come to an end."""
+    rates: Mapping[Trouble, float] = field(default_factory=dict)
+    faults: Mapping[tuple[int, int], Fault] | None = None
+    kill_delay: float = 0.5
+    """At most so long a dead process's guardian takes to end its command."""
+    hard_of_hearing: float = 0.0
+    """How likely a watch misses a change."""
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing can go wrong."""
+        return not self.rates and not self.faults and not self.interventions
+
+
+def order_name(number: int) -> str:
+    """The id of an order's search."""
+    return f"search{number:02}"
+
+
+def repeated(schedule: Schedule, drawn: Mapping[tuple[int, int], Fault]) -> Schedule:
+    """The same schedule with the faults that were drawn in it, and no others."""
+    return replace(schedule, rates={}, faults=dict(drawn))
+
+
+def described(schedule: Schedule) -> list[str]:
+    """A schedule in lines, for people."""
+    lines = [
+        f"seed {schedule.seed} ({schedule.habitat}), picks {schedule.picks}, "
+        f"stickiness {schedule.stickiness}",
+        f"ceiling {schedule.ceiling}, cap {schedule.cap}, ageing {schedule.ageing} s, "
+        f"trouble until {schedule.trouble_until} s, guardians take {schedule.kill_delay} s",
+    ]
+    for slot, role in enumerate(schedule.roles):
+        lines.append(
+            f"process {slot}: {role.kind} of account {role.account}, "
+            f"arrives at {role.arrives_at:.3f}"
+        )
+    lines += [f"order: {order}" for order in schedule.orders]
+    lines += [f"at {one.at:.3f}: {one}" for one in schedule.interventions]
+    for (slot, count), fault in sorted((schedule.faults or {}).items()):
+        lines.append(f"fault: process {slot}, point {count}: {fault.trouble} {fault.seconds}")
+    return lines

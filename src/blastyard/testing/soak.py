@@ -1,0 +1,110 @@
+"""Runs simulated schedules: ``python -m blastyard.testing.soak --schedules 10000``.
+
+Ends with exit code 1 at the first violation, and prints a shrunk schedule that shows it.
+"""
+
+# ruff: noqa: T201  (a command: printing is what it is for)
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from blastyard.domain.clock import SystemClock
+from blastyard.testing.maker import make
+from blastyard.testing.schedule import described
+from blastyard.testing.shrink import shrink
+from blastyard.testing.simulator import Verdict, run
+
+_EVERY = 500
+_LINES = 120
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was run so far."""
+
+    schedules: int = 0
+    steps: int = 0
+    faults: int = 0
+    grants: int = 0
+    virtual_seconds: float = 0.0
+
+    def add(self, verdict: Verdict) -> None:
+        """Count one more."""
+        self.schedules += 1
+        self.steps += verdict.steps
+        self.faults += len(verdict.drawn)
+        self.grants += verdict.grants
+        self.virtual_seconds += verdict.seconds
+
+    def __str__(self) -> str:
+        return (
+            f"{self.schedules} schedules, {self.steps} steps, {self.faults} faults, "
+            f"{self.grants} grants, {self.virtual_seconds / 3600:.1f} virtual hours"
+        )
+
+
+def soak(first: int, count: int, say: Sequence[str] = ()) -> tuple[Tally, Verdict | None]:
+    """Run the schedules of ``count`` seeds from ``first``; the first violation ends it."""
+    tally = Tally()
+    clock = SystemClock()
+    began = clock.monotonic()
+    for seed in range(first, first + count):
+        verdict = run(make(seed))
+        tally.add(verdict)
+        if verdict.violation is not None:
+            return tally, verdict
+        if "progress" in say and tally.schedules % _EVERY == 0:
+            print(f"{tally}; {clock.monotonic() - began:.0f} s", flush=True)
+    return tally, None
+
+
+def _told(verdict: Verdict, *, lines: int | None) -> str:
+    return "\n".join(
+        [
+            *described(verdict.schedule),
+            "",
+            *verdict.history.lines(lines),
+            "",
+            str(verdict.violation),
+        ]
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="scripts/soak", description=__doc__)
+    parser.add_argument("--schedules", type=int, default=10_000, metavar="N", help="how many")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="the first seed")
+    parser.add_argument(
+        "--no-shrink",
+        dest="shrink",
+        action="store_false",
+        help="print a violation as it was found, however long it takes",
+    )
+    parser.add_argument(
+        "--shrink", action="store_true", help="make a failing schedule smaller (the default)"
+    )
+    parser.add_argument("--history", action="store_true", help="print all that happened")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    options = _parser().parse_args(arguments)
+    tally, failing = soak(options.seed, options.schedules, ("progress",))
+    if failing is None:
+        print(f"no violation in {tally}")
+        return 0
+    seed = failing.schedule.seed
+    print(f"seed {seed}: {failing.violation}")
+    print(f"again: scripts/soak --seed {seed} --schedules 1\n")
+    if options.shrink:
+        failing = shrink(failing)
+    print(_told(failing, lines=None if options.history else _LINES))
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,7 +8,6 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from machine_stage import Machine
 from test_killed_worker import require_clean, require_good_end, tell_all
 

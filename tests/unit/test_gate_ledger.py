@@ -205,23 +205,6 @@ def test_two_that_find_it_lost_make_one_ledger() -> None:
     assert first.ledger() == second.ledger()
 
 
-def test_who_returns_after_the_ledger_was_restored_without_it_counts_again() -> None:
-    """Fault B14."""
-    yard = Yard(ceiling=1)
-    stopped = yard.gate(claims=claimed("s1"))
-    other = yard.gate(OTHER)
-    stopped.beat()
-    running(stopped, "s1")
-    yard.clock.leap(TIMINGS.forgotten.total_seconds())
-    yard.write(LEDGER, None)
-    other.beat()
-    assert other.ledger().is_whole
-
-    stopped.beat()
-
-    assert set(other.ledger().holds) == {"s1"}
-
-
 # -- the roster ------------------------------------------------------------------------------------
 
 

@@ -40,9 +40,7 @@ class Gate:
         self._monotonic = surroundings.monotonic
         self._record = Record(documents, settings.timings, surroundings.monotonic)
         self._roster = Roster(documents, me, surroundings.is_gone, surroundings.monotonic)
-        self._outlook = Outlook(
-            self._record, self._roster, me, settings, surroundings, self._inside
-        )
+        self._outlook = Outlook(self._record, self._roster, me, settings, surroundings)
         self._lock = Lock()
         self._releasing: set[str] = set()
         self._stays: dict[str, Stay] = {}
@@ -148,7 +146,8 @@ class Gate:
 
     def _resumable(self, ledger: Ledger, situation: Situation) -> tuple[str, ...]:
         """Our searches whose slot is reserved, while no attempt of ours is at work on them."""
-        inside = self._inside()
+        with self._lock:
+            inside = set(self._stays)
         return tuple(
             name
             for name, hold in ledger.holds.items()
@@ -227,10 +226,6 @@ class Gate:
             self._stays.pop(stay.holder, None)
         if not stay.is_abandoned:
             self._let_go(stay)
-
-    def _inside(self) -> frozenset[str]:
-        with self._lock:
-            return frozenset(self._stays)
 
     def _retry_releases(self) -> None:
         with self._lock:

@@ -205,8 +205,8 @@ def flag_cancelled(ledger: Ledger, search: str) -> Ledger | None:
 def overdue(
     ledger: Ledger, silent_for: Mapping[str, timedelta], seen: Situation, timings: Timings
 ) -> dict[str, int]:
-    """Reserved holds, with their fences, whose submitter has been silent for so long that no command
-    of it can be alive.
+    """Reserved holds of submitters that are silent for so long that no command of theirs can be
+    alive, with their fences.
 
     ``silent_for`` says for each submitter how long ago it gave its last sign of life; one that is
     not in it has never been heard of.

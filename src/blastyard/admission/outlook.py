@@ -5,14 +5,13 @@ A ledger that was lost is restored before anything is decided on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from blastyard.admission import restoration
 from blastyard.admission.census import Census, CensusReader
-from blastyard.admission.lease import holder_name
-from blastyard.admission.ledger import HoldState, Ledger, Policy, Submitter
+from blastyard.admission.ledger import Ledger, Policy, Submitter
 from blastyard.admission.record import LedgerLost, LedgerRule, Record
 from blastyard.admission.roster import Presence, Roster
 from blastyard.admission.timing import Timings
@@ -52,10 +51,7 @@ class Look:
 
 
 class Outlook:
-    """Reads and changes the ledger on behalf of the submitter ``me``.
-
-    ``inside`` names the holders of Gate A that this process is.
-    """
+    """Reads and changes the ledger on behalf of the submitter ``me``."""
 
     def __init__(
         self,
@@ -64,25 +60,20 @@ class Outlook:
         me: Submitter,
         settings: GateSettings,
         surroundings: Surroundings,
-        inside: Callable[[], Set[str]],
     ) -> None:
         self.policy: Policy | None = None
         """The latest policy seen."""
-        self._uid: str | None = None
         self._record = record
         self._roster = roster
         self._me = me
         self._settings = settings
         self._around = surroundings
-        self._inside = inside
 
     def ledger(self) -> tuple[Ledger, datetime]:
         """The ledger as it is now, our claims brought back if it was lost; the store's clock."""
         ledger, now = self._record.ledger()
         if ledger is None or not ledger.is_whole:
             ledger = self._restore()
-        if ledger.is_whole and self._uid != ledger.uid:
-            ledger = self._reclaimed(ledger)
         self.policy = ledger.policy
         return ledger, now
 
@@ -104,42 +95,31 @@ class Outlook:
             self._restore()
             return self._record.change_ledger(rule)
 
-    def _reclaimed(self, ledger: Ledger) -> Ledger:
-        """On another ledger than the last we saw: count again what was made whole without us.
-
-        Not what is inside Gate A: that ends by itself when it does not find its hold.
-        """
-        if self._uid is not None:
-            mine = [
-                claim
-                for claim in self._around.claims()
-                if claim.submitter == self._me.name
-                and claim.state is HoldState.SUBMITTED
-                and holder_name(claim.search, claim.attempt) not in self._inside()
-            ]
-            ledger = self.change(lambda before, now: restoration.reclaim(before, mine, now))
-        self._uid = ledger.uid
-        return ledger
-
     def _alive(self, submitters: Mapping[str, Presence]) -> frozenset[str]:
         timings = self._settings.timings
         alive = {name for name, seen in submitters.items() if seen.is_alive(timings)}
         return frozenset(alive | {self._me.name})
 
     def _restore(self) -> Ledger:
-        known = self._known()
+        uid = self._begun().uid
+        known = restoration.Known(self._known(), self._settings.seed, uid)
         claims = self._around.claims()
 
-        def make(ledger: Ledger | None, now: datetime) -> Ledger | None:
-            # a name for each try: one that was given up may land after the next was lost again
-            whose = restoration.Known(known, self._settings.seed, self._around.new_uid())
-            return restoration.restore(ledger, self._me.name, claims, whose, now)
+        def rule(ledger: Ledger, now: datetime) -> Ledger | None:
+            return restoration.restore(ledger, self._me.name, claims, known, now)
 
-        self._record.create_ledger(make)
-        ledger, _ = self._record.ledger()
-        if ledger is None:
-            raise LedgerLost
-        return ledger
+        return self._record.change_ledger(rule)
+
+    def _begun(self) -> Ledger:
+        """The ledger that is there, begun anew if there is none."""
+        known = self._known()
+
+        def make(now: datetime) -> Ledger:
+            # a name for each try: one that was given up may land after the next was lost again
+            uid = self._around.new_uid()
+            return restoration.begun(restoration.Known(known, self._settings.seed, uid), now)
+
+        return self._record.create_ledger(make)
 
     def _known(self) -> dict[str, Submitter]:
         """Everybody whose claims a lost ledger waits for: also a moment for the guardians of the

@@ -85,15 +85,16 @@ class Record:
 
         return self._change(LEDGER, step)
 
-    def create_ledger(self, make: Callable[[Ledger | None, datetime], Ledger | None]) -> None:
-        """Like :meth:`change_ledger`, for the rule that may start from nothing."""
+    def create_ledger(self, make: Callable[[datetime], Ledger]) -> Ledger:
+        """The ledger as it is, made by ``make`` when there is none."""
 
-        def step(snapshot: Snapshot) -> tuple[bytes | None, None]:
-            before = None if snapshot.body is None else decode_ledger(snapshot.body)
-            after = make(before, snapshot.now)
-            return (None if after is None else encode(after)), None
+        def step(snapshot: Snapshot) -> tuple[bytes | None, Ledger]:
+            if snapshot.body is not None:
+                return None, decode_ledger(snapshot.body)
+            made = make(snapshot.now)
+            return encode(made), made
 
-        self._change(LEDGER, step)
+        return self._change(LEDGER, step)
 
     def change_lease(self, rule: LeaseRule) -> bool:
         """Apply ``rule`` to the lease; whether the rule had something to write, and it stands."""

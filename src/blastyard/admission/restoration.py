@@ -1,11 +1,12 @@
 """Making a lost ledger whole again: every submitter brings back what it remembers. Pure.
 
-Until all that are known have done so, nobody is admitted.
+Until all that are known have done so, nobody is admitted. It begins empty: whoever brings claims to
+it must have read them after it was there, so that nobody brings back what was true before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -35,39 +36,38 @@ class Known:
     submitters: Mapping[str, Submitter]
     seed: Policy
     uid: str
+    """The ledger's name: a new one to begin with, and the one that was seen before the claims."""
 
 
-def restore(
-    ledger: Ledger | None, me: str, claims: Iterable[Claim], known: Known, now: datetime
-) -> Ledger | None:
-    """Take ``me``'s claims into a lost ledger; whole once every known submitter has done so.
+def begun(known: Known, now: datetime) -> Ledger:
+    """The ledger in the place of a lost one, without anybody's claims yet.
 
     The fence starts from the store's clock in milliseconds, above all that were granted before.
     """
-    base = ledger
-    if base is None:
-        remembered = [submitter.policy for submitter in known.submitters.values()]
-        base = Ledger(
-            uid=known.uid,
-            policy=newest_policy(known.seed, remembered),
-            fence=int(now.timestamp() * 1000),
-            restored=(),
-        )
-    if base.is_whole:
+    remembered = [submitter.policy for submitter in known.submitters.values()]
+    return Ledger(
+        uid=known.uid,
+        policy=newest_policy(known.seed, remembered),
+        fence=int(now.timestamp() * 1000),
+        restored=(),
+    )
+
+
+def restore(
+    ledger: Ledger, me: str, claims: Iterable[Claim], known: Known, now: datetime
+) -> Ledger | None:
+    """Take ``me``'s claims into a ledger that was begun anew; whole once every known submitter has
+    done so. ``None`` for another ledger than the one that was there before the claims were read.
+    """
+    if ledger.is_whole or ledger.uid != known.uid:
         return None
-    after = _with_claims(base, claims, now)
-    done = tuple(sorted({*(base.restored or ()), me}))
+    after = _with_claims(ledger, claims, now)
+    done = tuple(sorted({*(ledger.restored or ()), me}))
     complete = all(name in done for name in known.submitters)
     after = msgspec.structs.replace(after, restored=None if complete else done)
     if complete:  # nobody could claim until now: the turn of the head begins
         after = msgspec.structs.replace(after, turn_at=now)
     return None if after == ledger else after
-
-
-def reclaim(ledger: Ledger, claims: Sequence[Claim], now: datetime) -> Ledger | None:
-    """Take in claims of a submitter that was away while a lost ledger was made whole."""
-    missing = [claim for claim in claims if claim.search not in ledger.holds]
-    return _with_claims(ledger, missing, now) if missing else None
 
 
 def _with_claims(ledger: Ledger, claims: Iterable[Claim], now: datetime) -> Ledger:

@@ -25,7 +25,7 @@ class Idleness:
     def __init__(self, world: World) -> None:
         self._world = world
         self._since: float | None = None
-        self._waiter = ("", 0)
+        self._turn = ("", 0, 0)
 
     def look(self) -> None:
         """Look now, and again in a second."""
@@ -33,17 +33,17 @@ class Idleness:
         waiter = self._waiting_for_nothing()
         if waiter is None:
             self._since = None
-        elif self._since is None or (waiter[0], self._fence()) != self._waiter:
-            self._waiter, self._since = (waiter[0], self._fence()), world.now
+        elif self._since is None or self._turn_of(waiter[0]) != self._turn:
+            self._turn, self._since = self._turn_of(waiter[0]), world.now
         elif world.now - self._since > waiter[1] + SLACK_SECONDS:
             seconds = world.now - self._since
             world.accuse("idle slot", f"{waiter[0]} could run for {seconds:.0f} s")
         world.scheduler.at(world.now + 1.0, self.look)
 
-    def _fence(self) -> int:
-        """Each grant begins another turn."""
+    def _turn_of(self, waiter: str) -> tuple[str, int, int]:
+        """Each grant, and each slot that falls free, begins another turn."""
         ledger = self._world.observer.ledger_rules.ledger
-        return 0 if ledger is None else ledger.fence
+        return (waiter, 0, 0) if ledger is None else (waiter, ledger.fence, len(ledger.holds))
 
     def _waiting_for_nothing(self) -> tuple[str, float] | None:
         """A search that could go now, and how long those before it may take for their turns."""

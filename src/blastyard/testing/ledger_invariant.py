@@ -58,6 +58,12 @@ class LedgerInvariant:
         """Whether this attempt was ever seen to be granted a slot."""
         return (search, attempt, submitter) in self._granted
 
+    def _may_return(self, name: str, hold: Hold) -> bool:
+        """Whether a grant of a lost ledger is brought back by who has not yet seen its end."""
+        row = self._world.searches.rows.get(name)
+        ended = name in self._world.observer.commands_ended or (row and row.state.is_terminal)
+        return self.was_granted(name, hold.attempt, hold.submitter) and not ended
+
     def counted(self, seen: frozenset[str]) -> None:
         """A task takes a census."""
         task = self._world.scheduler.current
@@ -122,7 +128,7 @@ class LedgerInvariant:
         hold = new.holds[name]
         attempt = self.deed()
         if not isinstance(attempt, Attempt) or attempt.search != name:
-            counted_again = hold.state is HoldState.SUBMITTED and name in self._world.machine.live()
+            counted_again = hold.state is HoldState.SUBMITTED and self._may_return(name, hold)
             if old.is_whole and not counted_again:
                 self._world.accuse("hold without a grant", name)
             return

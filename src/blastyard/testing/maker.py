@@ -37,7 +37,7 @@ _HABITAT_RATES: Final[dict[Habitat, dict[Trouble, float]]] = {
     Habitat.STALLS: {Trouble.DELAY: 0.004, Trouble.FREEZE: 0.008},
     Habitat.DELIVERIES: {Trouble.DELAY: 0.03, Trouble.FREEZE: 0.004, Trouble.LOST_ANSWER: 0.004},
     Habitat.DEATHS: {Trouble.CRASH: 0.001},
-    Habitat.INTRUDERS: {Trouble.LOST_ANSWER: 0.01, Trouble.DELAY: 0.004, Trouble.FREEZE: 0.002},
+    Habitat.INTRUDERS: {Trouble.LOST_ANSWER: 0.006, Trouble.DELAY: 0.01, Trouble.FREEZE: 0.005},
     Habitat.LOSSES: {Trouble.LATE: 0.012, Trouble.DELAY: 0.015, Trouble.LOST_ANSWER: 0.004},
     Habitat.CLOCKS: {Trouble.CRASH: 0.004},
 }
@@ -45,7 +45,7 @@ _HABITAT_DEEDS: Final[dict[Habitat, tuple[Deed, ...]]] = {
     Habitat.STALLS: (Deed.FREEZE, Deed.STOP),
     Habitat.DELIVERIES: (),
     Habitat.DEATHS: (Deed.CRASH, Deed.CRASH, Deed.LOSE_LEDGER),
-    Habitat.INTRUDERS: (Deed.INTRUDER, Deed.CEILING),
+    Habitat.INTRUDERS: (Deed.INTRUDER, Deed.CEILING, Deed.CEILING),
     Habitat.LOSSES: (Deed.LOSE_LEDGER,),
     Habitat.CLOCKS: (Deed.CLOCK, Deed.CRASH),
 }

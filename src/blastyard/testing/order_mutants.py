@@ -88,13 +88,6 @@ for _reason in (Reason.PARKED, Reason.USER_CAP):
     )
 
 mutant(
-    "the dead in the queue",
-    "tickets of submitters that give no sign of life take their turns",
-    Swap("admission.order:places", _obstacle_free(Reason.SUBMITTER)),
-    Habitat.STALLS,
-)
-
-mutant(
     "part of a ledger will do",
     "admission goes on while the claims of a lost ledger are being collected",
     Swap("admission.ledger:Ledger.is_whole", lambda _: property(lambda self: True)),
@@ -221,6 +214,7 @@ mutant(
     "the cap counts who waits",
     "a search that is first and does not claim stops the others of its user",
     Swap("admission.order:places", _cap_by_the_queue),
+    Habitat.STALLS,
 )
 
 
@@ -258,7 +252,7 @@ def _one_name(right: Any) -> Any:
 mutant(
     "one name for two ledgers",
     "a ledger that is made again in one go has the name of the one that was lost again",
-    Swap("admission.outlook:Outlook._restore", _one_name),
+    Swap("admission.outlook:Outlook._begun", _one_name),
     Habitat.LOSSES,
 )
 

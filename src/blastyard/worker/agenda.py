@@ -64,7 +64,7 @@ class Agenda:
             return ready
 
     def finish(self, search_id: str, delay: float | None, *, running: bool = False) -> bool:
-        """The step has ended; ``None`` = drive it no longer. Whether it is to be stepped at once."""
+        """The step has ended; ``None`` = drive it no longer. Whether to step it again at once."""
         with self._lock:
             self._busy.discard(search_id)
             again = search_id in self._again

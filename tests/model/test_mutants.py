@@ -49,8 +49,12 @@ def test_a_wrong_rule_is_soon_seen(name: str) -> None:
     assert _killed_after(mutant, QUICK_SEEDS) is not None, mutant.wrong
 
 
+BY_POINTS = ("only older holds",)
+"""Those that :mod:`test_every_point` has a scene for; by chance they are seen too rarely."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(mutants()) - set(QUICK)))
+@pytest.mark.parametrize("name", sorted(set(mutants()) - set(QUICK) - set(BY_POINTS)))
 def test_a_wrong_rule_is_seen(name: str) -> None:
     mutant = mutants()[name]
     assert _killed_after(mutant, MOST_SEEDS) is not None, mutant.wrong

@@ -20,6 +20,7 @@ def _first_failure(name: str) -> Verdict:
     raise AssertionError(f"{name} was not seen")
 
 
+@pytest.mark.slow
 def test_a_failing_schedule_shrinks_to_a_smaller_one_with_the_same_violation() -> None:
     with applied(mutants()["takeover without waiting"]):
         failing = _first_failure("takeover without waiting")

@@ -90,15 +90,19 @@ class Observer:
     def _failed(self, search: Search) -> None:
         order = self._world.orders[search.id]
         code = search.error.code if search.error else ""
-        now = self._world.clock.now()
         allowed = {
             "blast_failed": order.fails,
-            "capacity_timeout": _is_over(search.capacity_deadline_at, now),
-            "submit_slot_timeout": _is_over(search.submit_deadline_at, now),
+            "capacity_timeout": self._is_over(search.capacity_deadline_at),
+            "submit_slot_timeout": self._is_over(search.submit_deadline_at),
             "runner_died": self.ledger_rules.grants[search.id] >= GRANTS,
         }
         if not allowed.get(code, False):
             self._world.accuse("failed for no reason", f"{search.id}: {code}")
+
+    def _is_over(self, deadline: datetime | None) -> bool:
+        """Whether the deadline has come, as far as can be told after a clock was put back."""
+        world = self._world
+        return deadline is not None and (world.clock_was_set or world.clock.now() >= deadline)
 
     # -- commands ------------------------------------------------------------------------------
 
@@ -163,7 +167,3 @@ class Observer:
                 seconds = self._world.now - first
                 detail = f"{search}: {STEPS_IN_WINDOW} steps in {seconds:.3f} s"
                 self._world.accuse("a waiting search does not wait", detail)
-
-
-def _is_over(deadline: datetime | None, now: datetime) -> bool:
-    return deadline is not None and now >= deadline

@@ -77,7 +77,7 @@ class LeaseInvariant:
         self._world.note(f"lease: {old.holder_identity or 'free'} -> {holder or 'free'}")
         if actor is not None:
             if holder == old.holder_identity:
-                self._renewed(actor, before, old, new)
+                self._renewed(actor, old, new)
             elif not holder:
                 self._released(actor, old)
             else:
@@ -86,10 +86,9 @@ class LeaseInvariant:
         if holder and holder != old.holder_identity:
             self.free_since = self._freed_at(before, old)
 
-    def _renewed(self, actor: Actor, before: Snapshot, old: SubmitLease, new: SubmitLease) -> None:
-        stamped_at = before.stamped_at or before.now
-        if old == new and stamped_at > before.now:
-            return  # stamped anew, because its stamp is in the future
+    def _renewed(self, actor: Actor, old: SubmitLease, new: SubmitLease) -> None:
+        if old == new:
+            return  # stamped anew, because its stamp was in the future
         if self._owners.get(old.holder_identity) is not actor:
             self._world.accuse("lease of another", f"{actor.name} renewed {old.holder_identity}")
 

@@ -58,12 +58,6 @@ class LedgerInvariant:
         """Whether this attempt was ever seen to be granted a slot."""
         return (search, attempt, submitter) in self._granted
 
-    def _may_return(self, name: str, hold: Hold) -> bool:
-        """Whether a grant of a lost ledger is brought back by who has not yet seen its end."""
-        row = self._world.searches.rows.get(name)
-        ended = name in self._world.observer.commands_ended or (row and row.state.is_terminal)
-        return self.was_granted(name, hold.attempt, hold.submitter) and not ended
-
     def counted(self, seen: frozenset[str]) -> None:
         """A task takes a census."""
         task = self._world.scheduler.current
@@ -128,7 +122,11 @@ class LedgerInvariant:
         hold = new.holds[name]
         attempt = self.deed()
         if not isinstance(attempt, Attempt) or attempt.search != name:
-            counted_again = hold.state is HoldState.SUBMITTED and self._may_return(name, hold)
+            # brought back to a ledger that was made whole without its submitter; it may have ended
+            # meanwhile, and its submitter has not seen it yet
+            counted_again = hold.state is HoldState.SUBMITTED and self.was_granted(
+                name, hold.attempt, hold.submitter
+            )
             if old.is_whole and not counted_again:
                 self._world.accuse("hold without a grant", name)
             return
@@ -194,8 +192,8 @@ class LedgerInvariant:
             return
         if ticket.parked_by is not None or ticket.blocked is not None:
             self._world.accuse("granted though set aside", name)
-        if self._world.clock_was_set:
-            return
+        if self._world.clock_was_set or self.landing is not None:
+            return  # a late write was decided on when Gate A was its writer's
         before = oracle.ahead(old, name, self._able(name, now), now)
         if not before.searches:
             return

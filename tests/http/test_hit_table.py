@@ -52,6 +52,12 @@ def test_a_query_without_hits_is_told_from_one_whose_hits_are_missing(tmp_path: 
     assert not found.whole
 
 
+def test_queries_of_one_name_are_told_apart_by_their_number(tmp_path: Path) -> None:
+    found = table(tmp_path, [*head("a", 1), HIT.format(1), *head("b", 0), *head("a", 0)])
+
+    assert [query.label for query in found.queries] == ["a", "b", "a (2)"]
+
+
 def test_an_empty_commented_file_is_no_answer(tmp_path: Path) -> None:
     assert not table(tmp_path, []).whole
 

@@ -39,9 +39,13 @@ _NAMES: Final = ("qaccver", "qseqid", "qacc")
 
 @dataclass(slots=True)
 class QueryHits:
-    """The hits of one query, as far as they are shown. ``found`` is ``None`` when nobody says."""
+    """The hits of one query, as far as they are shown. ``found`` is ``None`` when nobody says.
+
+    ``label`` tells queries of the same name apart: ``a``, ``a (2)``.
+    """
 
     name: str
+    label: str
     found: int | None = None
     rows: list[tuple[str, ...]] = field(default_factory=list)
 
@@ -59,6 +63,11 @@ class HitTable:
 
     shown: int = 0
     """How many rows there are."""
+
+    def begin(self, name: str) -> None:
+        """Another query begins."""
+        number = 1 + sum(query.name == name for query in self.queries)
+        self.queries.append(QueryHits(name, name if number == 1 else f"{name} ({number})"))
 
 
 def read_hits(path: Path, output_format: OutputFormat) -> HitTable | None:
@@ -125,7 +134,7 @@ class _Reader:
     def _comment(self, line: str) -> None:
         table = self._table
         if line.startswith(_QUERY):
-            table.queries.append(QueryHits(line.removeprefix(_QUERY)))
+            table.begin(line.removeprefix(_QUERY))
         elif line.startswith(_END):
             table.whole = True
         elif line.endswith(_FOUND) and table.queries:
@@ -147,5 +156,5 @@ class _Reader:
         queries = self._table.queries
         name = values[self._name] if self._name is not None else ""
         if not queries or (not self._commented and queries[-1].name != name):
-            queries.append(QueryHits(name))
+            self._table.begin(name)
         return queries[-1]

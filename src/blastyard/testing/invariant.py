@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 GRANTS: Final = 5
 """So many times a search may be granted a slot before it may be given up for dead."""
 PLANS_IN_WINDOW: Final = 150
+PLANS_IN_TROUBLE: Final = 600
+"""Where a third of all calls fail, most plans are made anew, and no time passes in between."""
 WINDOW_SECONDS: Final = 30.0
 STEPS_IN_WINDOW: Final = 60
 """A waiting search that is stepped more often in half a minute does not wait."""
@@ -147,8 +149,9 @@ class Observer:
         """A worker made a plan. A loop that is driven by itself shows here."""
         times = self._planned.setdefault(who, [])
         times.append(self._world.now)
-        if len(times) > PLANS_IN_WINDOW and self._world.now - times.pop(0) < 1.0:
-            self._world.accuse("busy loop", f"{who} makes {PLANS_IN_WINDOW} plans in a second")
+        most = PLANS_IN_TROUBLE if self._world.in_trouble else PLANS_IN_WINDOW
+        if len(times) > most and self._world.now - times.pop(0) < 1.0:
+            self._world.accuse("busy loop", f"{who} makes {most} plans in a second")
 
     # -- waiting -------------------------------------------------------------------------------
 

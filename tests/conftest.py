@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,14 @@ CODONS = {
 
 FAMILIES = 6
 MEMBERS = 8
+
+# A test run started in the background inherits ignored signals, and its children would too.
+for _number, _handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,9 @@ def test_a_database_that_stands_somewhere_is_used_where_it_stands(
         (("db", "add", "new"), 2, "--path PREFIX"),
         (("db", "add", "new", "absent.fa", "--type", "nucl"), 2, "absent.fa"),
         (("db", "add", "new", "--path", "/nowhere/nt"), 2, "/nowhere/nt"),
-        (("db", "add", "new", "genomes.fa", "--type", "rna"), 1, "--type"),
+        (("db", "add", "new", "--path", "/nowhere/nt", "--title", "T"), 2, "--title"),
+        (("db", "add", "new", "genomes.fa", "--type", "nucl", "--copying"), 2, "--copying"),
+        (("db", "add", "new", "genomes.fa", "--type", "rna"), 1, "'--type': 'rna' is not one of"),
     ],
 )
 def test_what_is_wrong_with_a_database_is_said_with_the_codes_of_blast(
@@ -159,6 +161,8 @@ def test_a_query_is_read_from_standard_input_and_its_repairs_are_said(blastyard:
         (("--", "-evalu", "1"), 1, "-evalue"),
         (("--", "-remote"), 1, "-remote"),
         (("--", "-evalue", "0,1"), 1, "0,1"),
+        (("--", "-taxids", "9606"), 1, "taxon 9606"),
+        (("--", "-negative_taxids", "9606"), 1, "taxon 9606"),
         (("-evalue", "1"), 1, "after --"),
     ],
 )
@@ -188,6 +192,7 @@ def test_the_same_key_returns_to_the_same_search_and_its_result(blastyard: Comma
     other = blastyard(*SEARCH, "--key", "k-1", "--", "-evalue", "1")
 
     assert second["id"] == first["id"]
+    assert "the key was used before" in blastyard(*SUBMIT, "--key", "k-1").stderr
     assert (other.returncode, "k-1" in other.stderr) == (1, True)
     assert len(blastyard.json("list")["searches"]) == 1
 

@@ -54,7 +54,7 @@ def test_a_sound_installation_passes_every_check(blastyard: Commands) -> None:
     assert (code, broken) == (0, [])
     assert set(found) == {
         *("BLAST+", "data directory", "file system", "disk space", "SQLite", "sockets", "memory"),
-        *("sample search", "ledger", "processes", "searches", "leftovers"),
+        *("sample search", "ledger", "processes", "databases", "searches", "leftovers"),
     }
     assert "fine     sample search" in blastyard("doctor").stdout
 
@@ -138,6 +138,22 @@ def test_a_store_of_a_newer_blastyard_and_a_damaged_one_are_broken(
     assert (damaged_code, damaged["SQLite"].verdict) == (10, Verdict.BROKEN)
 
 
+def test_a_damaged_database_is_broken_and_none_at_all_a_warning(
+    empty: Commands, sample_fasta: Any
+) -> None:
+    none_code, none = verdicts(empty)
+    added = empty.json("db", "add", "mine", sample_fasta.nucl, "--type", "nucl")
+    Path(added["path"] + ".nsq").write_bytes(b"short")
+
+    code, found = verdicts(empty)
+
+    assert (none_code, none["databases"].verdict) == (0, Verdict.WARNING)
+    assert "blastyard db add" in none["databases"].next_step
+    assert (code, found["databases"].verdict) == (10, Verdict.BROKEN)
+    assert "mine.nsq is shorter" in found["databases"].message
+    assert "blastyard db check mine" in found["databases"].next_step
+
+
 def test_orphans_leftovers_and_a_drained_queue_are_warnings(
     blastyard: Commands, environment: dict[str, str]
 ) -> None:
@@ -154,6 +170,17 @@ def test_orphans_leftovers_and_a_drained_queue_are_warnings(
     assert "blastyard serve" in found["searches"].next_step
     assert found["ledger"].message == "the ceiling is 0: nothing starts"
     assert found["leftovers"].next_step == f"rm -r {stale}"
+
+
+def test_a_raised_ceiling_that_takes_more_memory_than_there_is_is_a_warning(
+    blastyard: Commands,
+) -> None:
+    blastyard.json("gate", "ceiling", "50")
+
+    _, found = verdicts(blastyard)
+
+    assert found["memory"].verdict is Verdict.WARNING
+    assert "each of 50 searches" in found["memory"].message
 
 
 def test_the_running_service_is_named_with_its_address(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -97,6 +98,25 @@ def test_ctrl_c_while_the_query_is_read_queues_nothing(
     assert (code, "before the search was queued" in err) == (9, True)
     assert blastyard.json("list")["searches"] == []
     assert list((Path(blastyard.environment["BLASTYARD_HOME"]) / "searches").iterdir()) == []
+
+
+def test_ctrl_c_between_the_files_of_a_submission_tells_which_were_queued(
+    blastyard: Commands, background: Callable[..., Any]
+) -> None:
+    os.mkfifo(blastyard.folder / "pipe")
+    files = ("query.fa", "pipe", "more.fa")
+    process = background(
+        blastyard, "submit", "-p", "blastn", "-d", "genomes", "-q", *files, "--json"
+    )
+    with (blastyard.folder / "pipe").open("wb", buffering=0) as pipe:
+        pipe.write(b">half\nACGT")
+
+        code, out, err = end(process, signal.SIGINT)
+
+    answer = json.loads(out)
+    assert (code, "pipe and the files after it were not queued" in err) == (9, True)
+    assert [each["id"] for each in answer["searches"]] == [blastyard.only_search()]
+    assert [each["file"] for each in answer["refused"]] == ["pipe"]
 
 
 def test_a_killed_search_is_continued_by_wait(

@@ -18,36 +18,28 @@ def test_the_programs_of_the_quick_path_are_those_that_exist() -> None:
     assert {program.value for program in Program} == PROGRAMS
 
 
-def test_version_loads_neither_web_nor_orm_nor_terminal_libraries(empty: Commands) -> None:
+def packages_after(commands: Commands, *words: str) -> set[str]:
+    """The packages that one command line has loaded when it ends."""
     program = (
-        "import sys; from blastyard.cli.entry import main; main(['version']); "
+        f"import sys; from blastyard.cli.entry import main; main({list(words)}); "
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env=empty.environment,
+        env=commands.environment,
         check=True,
         capture_output=True,
         text=True,
     )
+    return set(done.stdout.split())
 
-    assert set(done.stdout.split()) & HEAVY == set()
+
+def test_version_loads_neither_web_nor_orm_nor_terminal_libraries(empty: Commands) -> None:
+    assert packages_after(empty, "version") & HEAVY == set()
 
 
 def test_help_loads_no_orm(empty: Commands) -> None:
-    program = (
-        "import sys; from blastyard.cli.entry import main; main(['search', '--help']); "
-        "print(*{name.partition('.')[0] for name in sys.modules})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=empty.environment,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-
-    assert {"sqlalchemy", "fastapi"} & set(done.stdout.split()) == set()
+    assert packages_after(empty, "search", "--help") & {"sqlalchemy", "fastapi"} == set()
 
 
 def test_each_command_shows_its_example_in_its_help(empty: Commands) -> None:

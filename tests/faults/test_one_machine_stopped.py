@@ -133,6 +133,25 @@ def test_a_stopped_process_at_the_head_of_the_queue_is_passed_over_and_keeps_its
     require_good_end(machine, [running, first, second, third])
 
 
+def test_whoever_waits_for_a_search_takes_it_on_from_a_service_stopped_for_long(
+    new_machine: NewMachine,
+) -> None:
+    """Fault Q3."""
+    machine = new_machine(1)
+    installation = machine.installation
+    service = installation.start("serve").ready()
+    service.send(signal.SIGSTOP)
+    search_id = machine.submit()
+    assert installation.yard.store.get(search_id).runner == service.name
+
+    with machine.opened(kind="search") as yard:
+        installation.until(lambda: yard.sweep.adopt(search_id), "the search")
+        assert installation.yard.store.get(search_id).runner == yard.gate.me.name
+    service.send(signal.SIGCONT)
+
+    require_good_end(machine, [search_id])
+
+
 def test_the_searches_of_a_process_stopped_for_long_are_taken_on_by_a_service(
     new_machine: NewMachine,
 ) -> None:

@@ -141,3 +141,9 @@ def test_the_reference_needs_nothing_from_elsewhere(front: Any) -> None:
     assert "https://" not in page
     assert all(f'id="{code}"' in page for code in CODES)
     assert front.client.get("/openapi.json").json()["openapi"].startswith("3.1")
+
+
+def test_the_reference_shows_the_address_it_is_read_at(front: Any) -> None:
+    page = front.client.get("/docs", headers={"host": "localhost:18711"}).text
+
+    assert "http://localhost:18711/api/v1/searches?program=blastn" in page

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from model_stage import story
+from model_stage import calm, story
 
 from blastyard.testing.mutant import applied, mutants
 from blastyard.testing.schedule import (
     Deed,
     Fault,
-    Habitat,
     Intervention,
     Kind,
     Order,
@@ -43,16 +42,12 @@ def _schedule(
     deeds: tuple[Intervention, ...] = (),
     ceiling: int = 1,
 ) -> Schedule:
-    return Schedule(
+    scene = calm(ceiling, tuple(Role(kind) for kind in kinds), orders)
+    return replace(
+        scene,
         seed=0,
-        habitat=Habitat.ANY,
         picks=0,
         stickiness=0.9,
-        ceiling=ceiling,
-        cap=None,
-        ageing=3600,
-        roles=tuple(Role(kind) for kind in kinds),
-        orders=orders,
         interventions=deeds,
         trouble_until=40.0,
         faults={},

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from model_stage import story
+from model_stage import calm, story
 
-from blastyard.testing.schedule import Habitat, Kind, Order, Role, Schedule, order_name
+from blastyard.testing.schedule import Kind, Order, Role, Schedule, order_name
 from blastyard.testing.simulator import run
 
 FLOOR_SECONDS = 30
@@ -14,19 +14,7 @@ CALLS_OF_ONE_LOOK = 8
 
 
 def _calm(ceiling: int, *orders: Order, roles: tuple[Role, ...] = (Role(Kind.SERVE),)) -> Schedule:
-    return Schedule(
-        seed=1,
-        habitat=Habitat.ANY,
-        picks=1,
-        stickiness=0.5,
-        ceiling=ceiling,
-        cap=None,
-        ageing=3600,
-        roles=roles,
-        orders=orders,
-        interventions=(),
-        trouble_until=1.0,
-    )
+    return calm(ceiling, roles, orders)
 
 
 def _order(number: int, seconds: float, *, slot: int = 0, user: str = "ada") -> Order:

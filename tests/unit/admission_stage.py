@@ -193,3 +193,15 @@ def inside(gate: Gate, search: str, attempt: int = 1) -> Stay:
     stay = gate.enter(search, attempt)
     assert isinstance(stay, Stay), stay
     return stay
+
+
+def scripted(ceiling: int = 1) -> tuple[Yard, Script, Gate]:
+    """A yard, and a gate on it whose calls to the store meet what the script says."""
+    yard, script = Yard(ceiling), Script()
+    return yard, script, yard.gate(plan=script)
+
+
+def inside_with_ticket(gate: Gate, search: str = "s1") -> Stay:
+    """The stay in Gate A of a search that has just been published."""
+    gate.publish([wish(search)])
+    return inside(gate, search)

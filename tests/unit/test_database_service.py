@@ -308,23 +308,6 @@ def test_a_database_registered_just_before_a_crash_is_kept(
     assert not mark.exists()
 
 
-def test_taxa_are_known_by_the_labels_of_the_sequences(
-    databases: Databases, fasta: Path, blast: Path, tmp_path: Path
-) -> None:
-    prefix = tmp_path / "human"
-    command = [blast / "makeblastdb", "-in", fasta, "-dbtype", "nucl", "-taxid", "9606"]
-    subprocess.run([*command, "-out", prefix], check=True, capture_output=True)
-    databases.add_path("human", prefix)
-
-    assert databases.require_taxids("human", [9606]) == ()
-    [notice] = databases.require_taxids("human", [9606, 10090])
-    with pytest.raises(CallerMistake, match="taxid 40674") as caught:
-        databases.require_taxids("human", [40674])
-
-    assert "10090" in notice
-    assert caught.value.code == "taxid_unknown"
-
-
 def fits(program: Program, kind: str) -> bool:
     try:
         require_suitable(program, database(kind))

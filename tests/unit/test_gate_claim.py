@@ -14,7 +14,9 @@ from admission_stage import (
     Script,
     Yard,
     inside,
+    inside_with_ticket,
     queued,
+    scripted,
     seconds,
     wish,
 )
@@ -61,8 +63,7 @@ class Resending(MemoryDocumentStore):
 @pytest.mark.parametrize("lost", [1, LOST_ANSWERS])
 def test_a_claim_whose_answer_was_lost_is_found_and_adopted(lost: int) -> None:
     """Fault A1."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
+    yard, script, gate = scripted()
     script.then("swap", LEASE, *[Fault.LOST_ANSWER] * lost)
 
     stay = inside(gate, "s1")
@@ -73,8 +74,7 @@ def test_a_claim_whose_answer_was_lost_is_found_and_adopted(lost: int) -> None:
 
 def test_a_claim_that_could_not_be_told_is_adopted_by_asking_again() -> None:
     """Fault A1."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
+    yard, script, gate = scripted()
     script.then("swap", LEASE, *[Fault.LOST_ANSWER] * (LOST_ANSWERS + 1))
 
     with pytest.raises(Unavailable):
@@ -86,8 +86,7 @@ def test_a_claim_that_could_not_be_told_is_adopted_by_asking_again() -> None:
 
 def test_a_claim_that_could_not_be_told_does_not_keep_the_next_search_out() -> None:
     """Faults A1 and A9."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
+    yard, script, gate = scripted()
     script.then("swap", LEASE, *[Fault.LOST_ANSWER] * (LOST_ANSWERS + 1))
     with pytest.raises(Unavailable):
         gate.enter("s1", 1)
@@ -97,10 +96,8 @@ def test_a_claim_that_could_not_be_told_does_not_keep_the_next_search_out() -> N
 
 def test_a_slot_whose_answer_was_lost_is_the_one_that_is_told() -> None:
     """Fault A1."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
-    gate.publish([wish("s1")])
-    stay = inside(gate, "s1")
+    _, script, gate = scripted()
+    stay = inside_with_ticket(gate)
     script.then("swap", LEDGER, Fault.LOST_ANSWER, Fault.CONFLICT)
 
     outcome = stay.reserve(Attempt("s1", 1, ME))
@@ -193,8 +190,7 @@ def test_a_store_that_does_not_answer_admits_nobody_and_is_asked_a_few_times(
     operation: str, fault: Fault
 ) -> None:
     """Fault A13."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
+    yard, script, gate = scripted()
     gate.publish([wish("s1")])
     script.always(operation, LEASE, fault)
 
@@ -209,10 +205,8 @@ def test_a_store_that_does_not_answer_admits_nobody_and_is_asked_a_few_times(
 
 def test_a_ledger_that_cannot_be_reached_grants_no_slot() -> None:
     """Fault A13."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
-    gate.publish([wish("s1")])
-    stay = inside(gate, "s1")
+    _, script, gate = scripted()
+    stay = inside_with_ticket(gate)
     script.always("swap", LEDGER, Fault.UNAVAILABLE)
 
     with pytest.raises(Unavailable):
@@ -296,8 +290,7 @@ def test_a_stay_trusts_itself_no_longer_than_nobody_can_have_followed() -> None:
     """Fault A10."""
     yard = Yard()
     gate = yard.gate()
-    gate.publish([wish("s1")])
-    stay = inside(gate, "s1")
+    stay = inside_with_ticket(gate)
     assert stay.deadline == 22.0
 
     yard.clock.leap(22.0)
@@ -354,8 +347,7 @@ def test_a_lease_whose_stamp_is_in_the_future_is_waited_for_no_longer_than_any_o
 )
 def test_a_release_is_tried_again_until_the_lease_is_free(faults: list[Fault]) -> None:
     """Fault A9."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
+    yard, script, gate = scripted()
     stay = inside(gate, "s1")
     script.then("swap", LEASE, *faults)
 
@@ -367,8 +359,7 @@ def test_a_release_is_tried_again_until_the_lease_is_free(faults: list[Fault]) -
 @pytest.mark.parametrize("by", ["beat", "claim"])
 def test_a_release_that_failed_is_made_good_with_the_next_beat_or_claim(by: str) -> None:
     """Fault A9."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
+    yard, script, gate = scripted()
     stay = inside(gate, "s1")
     script.always("swap", LEASE, Fault.UNAVAILABLE)
     gate.leave(stay)
@@ -384,8 +375,7 @@ def test_a_release_that_failed_is_made_good_with_the_next_beat_or_claim(by: str)
 
 def test_a_late_release_does_not_clear_the_claim_of_a_later_attempt() -> None:
     """Fault A9."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
+    yard, script, gate = scripted()
     stay = inside(gate, "s1")
     script.always("swap", LEASE, Fault.UNAVAILABLE)
     gate.leave(stay)

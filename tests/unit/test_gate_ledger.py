@@ -6,7 +6,17 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from admission_stage import ME, OTHER, TIMINGS, Script, Yard, inside, seconds, wish
+from admission_stage import (
+    ME,
+    OTHER,
+    TIMINGS,
+    Yard,
+    inside,
+    inside_with_ticket,
+    scripted,
+    seconds,
+    wish,
+)
 
 from blastyard.admission.gate import Gate
 from blastyard.admission.hold import Attempt
@@ -64,8 +74,7 @@ def test_an_unreadable_ledger_admits_nobody_and_is_left_as_it_is(body: bytes) ->
     """Fault B13."""
     yard = Yard()
     gate = yard.gate(claims=claimed("s1"))
-    gate.publish([wish("s1")])
-    stay = inside(gate, "s1")
+    stay = inside_with_ticket(gate)
     yard.write(LEDGER, body)
 
     for ask in (
@@ -187,8 +196,7 @@ def test_the_ceiling_that_an_operator_set_outlives_the_ledger() -> None:
 
 def test_a_ledger_whose_first_write_was_lost_or_late_is_made_once() -> None:
     """Faults A1 and B14."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
+    _, script, gate = scripted()
     script.then("swap", LEDGER, Fault.LOST_REQUEST, Fault.CONFLICT, Fault.LOST_ANSWER)
 
     ledger = gate.ledger()
@@ -246,8 +254,7 @@ def test_who_has_ended_is_known_for_how_long_and_can_be_forgotten() -> None:
 @pytest.mark.parametrize("fault", [Fault.CONFLICT, Fault.LOST_ANSWER])
 def test_a_sign_of_life_whose_answer_was_wrong_is_given_again(fault: Fault) -> None:
     """Faults A1 and A2."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
+    yard, script, gate = scripted()
     gate.beat()
     yard.clock.leap(10.0)
     script.then("swap", SUBMITTER + ME, fault)
@@ -262,8 +269,7 @@ def test_a_sign_of_life_whose_answer_was_wrong_is_given_again(fault: Fault) -> N
 
 def test_a_sign_of_life_that_cannot_be_written_is_said() -> None:
     """Fault A13."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
+    _, script, gate = scripted()
     script.always("swap", SUBMITTER + ME, Fault.CONFLICT)
 
     with pytest.raises(Unavailable, match="sign of life"):
@@ -272,8 +278,7 @@ def test_a_sign_of_life_that_cannot_be_written_is_said() -> None:
 
 def test_a_beat_does_not_write_what_nobody_has_to_know() -> None:
     """Fault Q9."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
+    _, script, gate = scripted()
     gate.beat()
     script.calls.clear()
 

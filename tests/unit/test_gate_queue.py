@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 import pytest
-from admission_stage import ME, OTHER, TIMINGS, Script, Yard, inside, wish
+from admission_stage import (
+    ME,
+    OTHER,
+    TIMINGS,
+    Yard,
+    inside,
+    inside_with_ticket,
+    scripted,
+    wish,
+)
 
 from blastyard.admission.census import Census
 from blastyard.admission.gate import Gate
@@ -44,6 +54,12 @@ class Foreign:
         if self.broken:
             raise Unavailable("store_unavailable", "the list was cut off")
         return Census(frozenset(self.running))
+
+    def glance(self) -> Census:
+        return self.read()
+
+    def finished(self, names: Iterable[str]) -> frozenset[str]:
+        return frozenset()
 
 
 def test_the_first_eligible_search_is_due_and_all_of_ours_are_named() -> None:
@@ -144,8 +160,7 @@ def test_a_negative_ceiling_is_refused_and_nothing_changed() -> None:
 
 def test_those_who_wait_write_nothing_however_often_they_look() -> None:
     """Faults Q8 and Q9."""
-    yard, script = Yard(ceiling=0), Script()
-    gate = yard.gate(plan=script)
+    yard, script, gate = scripted(ceiling=0)
     gate.publish([wish(f"s{number}") for number in range(20)])
     written = script.swaps
 
@@ -161,8 +176,7 @@ def test_how_much_a_look_reads_does_not_depend_on_how_many_wait() -> None:
     """Fault Q9."""
     read = []
     for waiting in (1, 90):
-        yard, script = Yard(), Script()
-        gate = yard.gate(plan=script)
+        _, script, gate = scripted()
         gate.publish([wish(f"s{number}") for number in range(waiting)])
         script.calls.clear()
         gate.due()
@@ -232,8 +246,7 @@ def test_a_reserved_slot_that_no_attempt_works_on_is_due_again() -> None:
     """Fault B19."""
     yard, foreign = Yard(), Foreign()
     gate = yard.gate(census=foreign)
-    gate.publish([wish("s1")])
-    stay = inside(gate, "s1")
+    stay = inside_with_ticket(gate)
     assert isinstance(stay.reserve(Attempt("s1", 1, ME)), Granted)
     gate.leave(stay)
 
@@ -248,8 +261,7 @@ def test_a_reserved_slot_is_not_due_while_an_attempt_of_ours_still_works_on_it()
     """Fault A14."""
     yard = Yard()
     gate = yard.gate()
-    gate.publish([wish("s1")])
-    stay = inside(gate, "s1")
+    stay = inside_with_ticket(gate)
     assert isinstance(stay.reserve(Attempt("s1", 1, ME)), Granted)
 
     yard.clock.leap(TIMINGS.takeover.total_seconds())
@@ -279,8 +291,7 @@ def test_a_census_that_fails_admits_nobody_and_is_said() -> None:
     """Faults B7 and A13."""
     yard, foreign = Yard(), Foreign()
     gate = yard.gate(census=foreign)
-    gate.publish([wish("s1")])
-    stay = inside(gate, "s1")
+    stay = inside_with_ticket(gate)
     foreign.broken = True
 
     for ask in (gate.due, gate.overdue, lambda: gate.turn("s1"), gate.view):
@@ -294,8 +305,7 @@ def test_a_census_that_fails_admits_nobody_and_is_said() -> None:
 @pytest.mark.parametrize("document", [LEASE, LEDGER])
 def test_a_look_that_fails_is_no_look(document: str) -> None:
     """Fault A13."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
+    _, script, gate = scripted()
     gate.publish([wish("s1")])
     script.always("read", document, Fault.UNAVAILABLE)
 
@@ -306,10 +316,8 @@ def test_a_look_that_fails_is_no_look(document: str) -> None:
 
 def test_a_roster_that_cannot_be_read_admits_nobody() -> None:
     """Fault A13."""
-    yard, script = Yard(), Script()
-    gate = yard.gate(plan=script)
-    gate.publish([wish("s1")])
-    stay = inside(gate, "s1")
+    _, script, gate = scripted()
+    stay = inside_with_ticket(gate)
     script.always("scan", SUBMITTER, Fault.UNAVAILABLE)
 
     with pytest.raises(Unavailable):
@@ -354,8 +362,7 @@ def test_a_reservation_of_the_dead_is_overdue_after_the_longest_command() -> Non
     yard = Yard()
     gate, other = yard.gate(), yard.gate(OTHER)
     gate.beat()
-    gate.publish([wish("s1")])
-    stay = inside(gate, "s1")
+    stay = inside_with_ticket(gate)
     granted = stay.reserve(Attempt("s1", 1, ME))
     assert isinstance(granted, Granted)
 

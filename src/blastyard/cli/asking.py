@@ -13,6 +13,7 @@ import typer
 from blastyard.cli import option, report
 from blastyard.cli.interrupt import Interrupt
 from blastyard.cli.session import SHORT, opened
+from blastyard.cli.wanted import STANDARD_INPUT, Wanted, spread
 from blastyard.domain.errors import BlastyardError, CallerMistake
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from blastyard.domain.search import Search
     from blastyard.service.draft import Draft
 
-STANDARD_INPUT = "-"
 CHUNK = 1 << 20
 
 Query = Annotated[
@@ -34,18 +34,12 @@ MoreQueries = Annotated[
 ]
 
 
-def search(  # noqa: PLR0913, PLR0917  (the options a person may give)
+@spread
+def search(
     context: typer.Context,
-    program: option.Program,
-    database: option.Database,
+    wanted: Wanted,
     query: Query,
     output: option.Output = None,
-    output_format: option.Format = "tsv",
-    title: option.Title = "",
-    tags: option.Tags = None,
-    user: option.User = "",
-    priority: option.Priority = "normal",
-    key: option.Key = None,
     as_json: option.AsJson = False,
 ) -> int:
     """Search, wait for the turn, print the result.
@@ -54,35 +48,17 @@ def search(  # noqa: PLR0913, PLR0917  (the options a person may give)
     why. Ctrl-C detaches: the search stays, and `blastyard wait` returns to it.
     """
     from blastyard.cli import searching  # noqa: PLC0415  (help needs none of it)
-    from blastyard.service.draft import Draft  # noqa: PLC0415
 
-    draft = Draft(
-        program,
-        database,
-        output_format,
-        tuple(context.obj or ()),
-        user,
-        priority,
-        title,
-        tuple(tags or ()),
-        key,
-        _source(query),
-    )
+    draft = wanted.draft(context.obj, query)
     return searching.run(draft, read_query(query), output, as_json=as_json)
 
 
-def submit(  # noqa: PLR0913, PLR0917  (the options a person may give)
+@spread
+def submit(
     context: typer.Context,
-    program: option.Program,
-    database: option.Database,
+    wanted: Wanted,
     query: Queries,
     more: MoreQueries = None,
-    output_format: option.Format = "tsv",
-    title: option.Title = "",
-    tags: option.Tags = None,
-    user: option.User = "",
-    priority: option.Priority = "normal",
-    key: option.Key = None,
     as_json: option.AsJson = False,
 ) -> int:
     """Queue one search for each file, print their ids, and do not wait.
@@ -90,20 +66,12 @@ def submit(  # noqa: PLR0913, PLR0917  (the options a person may give)
     BLAST+ options follow after `--`. The running service runs the searches, or whoever waits for
     them with `blastyard wait`.
     """
-    from dataclasses import replace  # noqa: PLC0415
-
-    from blastyard.service.draft import Draft  # noqa: PLC0415
-
     files = [*query, *(more or ())]
-    if key is not None and len(files) > 1:
+    if wanted.key is not None and len(files) > 1:
         raise CallerMistake(
             "key_invalid", "one key cannot stand for several searches", "submit them one by one"
         )
-    words = tuple(context.obj or ())
-    draft = Draft(
-        program, database, output_format, words, user, priority, title, tuple(tags or ()), key
-    )
-    return _submit([replace(draft, source=_source(file)) for file in files], files, as_json)
+    return _submit([wanted.draft(context.obj, file) for file in files], files, as_json)
 
 
 def _submit(drafts: list[Draft], files: list[str], as_json: bool) -> int:
@@ -112,19 +80,29 @@ def _submit(drafts: list[Draft], files: list[str], as_json: bool) -> int:
     with Interrupt() as interrupt, opened() as yard:
         runner = yard.searches.service()
         for draft, file in zip(drafts, files, strict=True):
+            query = interrupt.through(read_query(file))
             try:
-                done = yard.searches.submit(
-                    draft, interrupt.through(read_query(file)), runner=runner
-                )
+                done = yard.searches.submit(draft, query, runner=runner)
             except CallerMistake as error:
                 refused.append((file, error))
                 continue
+            except (BlastyardError, KeyboardInterrupt) as error:
+                refused.append((file, _stopped(file, error)))
+                break  # the others would meet the same
             accepted.append(done.search)
             if not as_json:
                 print(done.search.id, flush=True)
-                report.tell_notices(done.search.query.notices)
+            report.tell_accepted(done)
         answer = _answer(yard, accepted, refused)
     return _tell_submitted(answer, refused, as_json=as_json)
+
+
+def _stopped(file: str, error: BlastyardError | KeyboardInterrupt) -> BlastyardError:
+    """Why it ended at this file; what was queued before it stays queued, and is told."""
+    left = f"{file} and the files after it were not queued"
+    if isinstance(error, BlastyardError):
+        return BlastyardError(error.code, f"{error.message}; {left}", error.next_step)
+    return report.interrupted(f"interrupted; {left}", "submit them again")
 
 
 def _answer(
@@ -186,7 +164,3 @@ def read_query(file: str) -> Iterator[bytes]:
     from blastyard.service.intake import query_chunks  # noqa: PLC0415
 
     return query_chunks(Path(file), CHUNK)
-
-
-def _source(file: str) -> str:
-    return "standard input" if file == STANDARD_INPUT else file

@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from blastyard.cli import report
 from blastyard.domain.errors import CallerMistake, Misconfigured
 
 _CHUNK = 1 << 20
@@ -20,6 +21,11 @@ class Destination:
     """``path`` ``None`` = standard output."""
 
     path: Path | None
+
+    @classmethod
+    def named(cls, path: Path | None) -> Destination:
+        """As a person names it: ``-`` is standard output, as it is for BLAST+."""
+        return cls(None if path == Path("-") else path)
 
     def check(self) -> None:
         """Raise ``CallerMistake`` for a place that cannot take a result, before any work."""
@@ -36,7 +42,9 @@ class Destination:
             raise _mistake(f"this account may not write in {folder}", "choose another directory")
 
     def take(self, result: Path) -> None:
-        """Copy the result there, byte for byte."""
+        """Copy the result there, byte for byte; say so where there is nothing to copy."""
+        if result.stat().st_size == 0:
+            report.tell("note: no query has a hit, so the result is empty")
         if self.path is None:
             with result.open("rb") as source:
                 shutil.copyfileobj(source, sys.stdout.buffer, _CHUNK)

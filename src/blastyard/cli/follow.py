@@ -100,7 +100,7 @@ class Follower:
             return
         for search in others:
             seen = present.get(search.runner)
-            if seen is None or seen.gone:
+            if seen is None or not seen.is_alive(self._yard.gate.timings):
                 self._take_on(search)
 
     def _take_on(self, search: Search) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -168,15 +167,15 @@ def results(
     as_json: option.AsJson = False,
 ) -> int:
     """Print the result of a completed search, as BLAST+ wrote it."""
-    destination = Destination(output)
+    destination = Destination.named(output)
     destination.check()
     with opened() as yard:
         path = yard.searches.result(search_id)
-        if output is not None or not as_json:
+        if destination.path is not None or not as_json:
             destination.take(path)
         if as_json:
             shape = yard.searches.shape(yard.searches.get(search_id))
-            report.print_json({**shape, "output": str(Path(output or path).absolute())})
+            report.print_json({**shape, "output": str((destination.path or path).absolute())})
     return 0
 
 

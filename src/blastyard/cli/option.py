@@ -52,5 +52,7 @@ Key = Annotated[
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Where the result goes; else printed."),
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="Where the result goes; - or none: printed."
+    ),
 ]

@@ -6,10 +6,14 @@ import json
 import logging
 import sys
 import traceback
-from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from blastyard.domain.errors import CODES, UNKNOWN, BlastyardError
+from blastyard.logline import JsonLines
+
+if TYPE_CHECKING:
+    from blastyard.service.searches import Submitted
+    from blastyard.settings import Settings
 
 MISUSED: Final = CODES["request_invalid"].exit_code
 BROKEN_PIPE: Final = 141
@@ -26,15 +30,21 @@ def tell(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def tell_notices(notices: Iterable[str]) -> None:
-    """Repairs made and oddities kept in a query: said, because the result depends on them."""
-    for notice in notices:
+def tell_accepted(submitted: Submitted) -> None:
+    """What an accepted search is not as its asker may think: the result depends on it."""
+    for notice in submitted.search.query.notices:
         tell(f"note: {notice}")
+    if not submitted.created:
+        tell(f"note: the key was used before, for search {submitted.search.id}")
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
-    print(json.dumps(value, indent=2, ensure_ascii=False), flush=True)
+    """One JSON document on standard output, in UTF-8.
+
+    A file's name may have bytes that are not UTF-8, and stands in JSON's own escapes then.
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    print(text.encode(errors="backslashreplace").decode(), flush=True)
 
 
 def fail(error: BlastyardError, *, as_json: bool, shown: bool = False) -> int:
@@ -76,8 +86,16 @@ class _Plain(logging.Formatter):
         return super().formatException(ei) if self._debug else f"  {ei[0].__name__}: {ei[1]}"
 
 
-def log_to_terminal(level: str, *, debug: bool) -> None:
-    """Send log lines of this process to standard error; tracebacks only when ``debug``."""
+def log_style(settings: Settings) -> tuple[str, str]:
+    """Level and format of the log lines of a command: a person wants warnings only, if nothing
+    else was said; a program reads all of them."""
+    level, form = settings.log_level, settings.log_format
+    return ("warning" if level == "info" and form == "text" else level), form
+
+
+def log_to_terminal(level: str, form: str = "text", *, debug: bool) -> None:
+    """Send log lines of this process to standard error; tracebacks only when ``debug``, or in
+    ``json``."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Plain(debug=debug))
+    handler.setFormatter(JsonLines() if form == "json" else _Plain(debug=debug))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

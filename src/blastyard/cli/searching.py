@@ -20,7 +20,7 @@ from blastyard.service.draft import Draft
 
 def run(draft: Draft, query: Iterable[bytes], output: Path | None, *, as_json: bool) -> int:
     """Submit and follow; the exit code."""
-    destination = Destination(output)
+    destination = Destination.named(output)
     destination.check()
     with Interrupt() as interrupt, opened("search", runs=True) as yard:
         search = _submit(yard, draft, interrupt.through(query))
@@ -43,9 +43,7 @@ def _submit(yard: Yard, draft: Draft, query: Iterable[bytes]) -> Search:
         submitted = yard.searches.submit(draft, query, runner=runner)
     except KeyboardInterrupt:
         raise report.interrupted("interrupted before the search was queued") from None
-    report.tell_notices(submitted.search.query.notices)
-    if not submitted.created:
-        report.tell(f"note: the key was used before, for search {submitted.search.id[:SHORT]}")
+    report.tell_accepted(submitted)
     return submitted.search
 
 
@@ -79,9 +77,12 @@ def _detached(yard: Yard, searches: Sequence[Search]) -> BlastyardError:
     ids = " ".join(each.id[:SHORT] for each in searches)
     runners = {yard.store.get(each.id).runner for each in searches}
     present = yard.gate.submitters()
-    labels = [seen.submitter.label or name for name, seen in present.items() if name in runners]
-    if labels:
-        said = f"stopped waiting; {' and '.join(labels)} goes on"
+    present = {name: seen for name, seen in present.items() if name in runners and not seen.gone}
+    labels = " and ".join(seen.submitter.label or name for name, seen in present.items())
+    if any(seen.is_alive(yard.gate.timings) for seen in present.values()):
+        said = f"stopped waiting; {labels} goes on"
+    elif present:
+        said = f"stopped waiting; {labels} has the search, and gives no sign of life"
     else:
         said = "stopped waiting; the search is back in the queue, and nobody runs it now"
     return report.interrupted(said, f"return with `blastyard wait {ids}`")

@@ -40,7 +40,7 @@ def _findings(settings: Settings) -> Iterator[Finding]:
     yield from examine_machine(_machine(settings, home))
     try:
         with visited(settings) as yard:
-            yield from Checkup(yard.store, yard.gate, yard.files)()
+            yield from Checkup(yard.store, yard.gate, yard.files, yard.databases)()
     except BlastyardError as error:
         yield Finding("store", Verdict.BROKEN, error.message, error.next_step)
 
@@ -53,8 +53,17 @@ def _machine(settings: Settings, home: Home) -> Machine:
         searches=home.searches,
         toolchain=Toolchain(settings.path),
         memory_bytes=search_memory(settings),
-        ceiling=settings.max_run_concurrency,
+        ceiling=_ceiling(settings),
     )
+
+
+def _ceiling(settings: Settings) -> int:
+    """How many searches may run at a time; what it began with where no ledger can be read."""
+    try:
+        with visited(settings) as yard:
+            return yard.gate.ledger().policy.ceiling
+    except BlastyardError:  # the checks of the store say why
+        return settings.max_run_concurrency
 
 
 def _print(finding: Finding) -> None:

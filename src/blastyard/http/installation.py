@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from blastyard.domain.clock import Clock
@@ -60,6 +61,15 @@ class Versioned(Protocol):
         ...
 
 
+class Exposed(Protocol):
+    """What was counted."""
+
+    @property
+    def exposition(self) -> Callable[[], bytes]:
+        """All metrics in Prometheus' text format."""
+        ...
+
+
 class Installation(Protocol):
     """An open installation, as the web service sees it."""
 
@@ -96,4 +106,9 @@ class Installation(Protocol):
     @property
     def toolchain(self) -> Versioned:
         """BLAST+."""
+        ...
+
+    @property
+    def instruments(self) -> Exposed:
+        """Metrics."""
         ...

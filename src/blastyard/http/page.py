@@ -45,6 +45,7 @@ class Pages:
     ) -> Response:
         """The form, the queue and what was asked lately; with what was wrong, where it was."""
         searches = self._yard.searches
+        view = searches.queue()
         return render(
             "home.html",
             problem["status"] if problem else 200,
@@ -52,7 +53,7 @@ class Pages:
             programs=list(Program),
             entered={**_EMPTY, **(entered or {})},
             problem=problem,
-            queue=queue_shape(searches.queue()),
+            queue=queue_shape(view, searches.behind(view)),
             recent=searches.shapes(searches.page(limit=RECENT)),
         )
 

@@ -18,12 +18,13 @@ _METHODS: Final = ("get", "post", "delete")
 def add_reference(app: FastAPI) -> None:
     """Serve ``/docs``; it needs no script and nothing from elsewhere."""
 
-    def reference(_request: Request) -> Response:
+    def reference(request: Request) -> Response:
         schema = app.openapi()
         return render(
             "reference.html",
             title=schema["info"]["title"],
             version=schema["info"]["version"],
+            address=request.base_url,
             operations=list(_operations(schema)),
             schemas=schema["components"]["schemas"],
             codes=CODES,

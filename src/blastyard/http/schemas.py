@@ -169,6 +169,7 @@ class QueueObject(BaseModel):
     submit_slot: dict[str, Any]
     running: list[dict[str, Any]]
     waiting: list[dict[str, Any]]
+    behind: int
     submitters: list[dict[str, Any]]
 
 

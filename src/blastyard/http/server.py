@@ -25,6 +25,7 @@ from blastyard.http.app import create_app
 from blastyard.http.bell import Bell
 from blastyard.http.installation import Installation
 from blastyard.http.listener import Listener
+from blastyard.logline import JsonLines
 from blastyard.service.searches import Searches
 
 LOG: Final = logging.getLogger(__name__)
@@ -88,11 +89,12 @@ def run(yard: Operation, listener: Listener, on_ready: Callable[[str], None]) ->
             LOG.info("ended; what waited or ran is left to others")
 
 
-def log_to_stderr(level: str) -> None:
+def log_to_stderr(level: str, form: str = "text") -> None:
     """One line for each event; the web server's own only when something is wrong."""
-    logging.basicConfig(
-        stream=sys.stderr, level=level.upper(), format="%(asctime)s %(levelname)s %(message)s"
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    words = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonLines() if form == "json" else words)
+    logging.basicConfig(level=level.upper(), handlers=[handler])
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
@@ -12,6 +13,9 @@ from blastyard.http.api import PREFIX, problems
 from blastyard.http.installation import Installation
 from blastyard.http.schemas import Alive, DatabaseList, QueueObject, Ready
 from blastyard.service.view import database_shape, queue_shape
+
+METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""Prometheus' text format."""
 
 
 def system_routes(yard: Installation, is_working: Callable[[], bool]) -> APIRouter:
@@ -27,7 +31,8 @@ def system_routes(yard: Installation, is_working: Callable[[], bool]) -> APIRout
     @router.get(f"{PREFIX}/queue", response_model=QueueObject, responses=problems(403, 503))
     def get_queue() -> Response:
         """Who submits, what runs, who waits and why."""
-        return JSONResponse(queue_shape(yard.searches.queue()))
+        view = yard.searches.queue()
+        return JSONResponse(queue_shape(view, yard.searches.behind(view)))
 
     @router.get("/healthz", response_model=Alive, responses=problems(403))
     async def health() -> Response:
@@ -44,5 +49,10 @@ def system_routes(yard: Installation, is_working: Callable[[], bool]) -> APIRout
             message = "the thread that runs searches has ended"
             raise Unavailable("worker_stopped", message, "start the service again, see its log")
         return JSONResponse({"status": "ready", "blast_version": version})
+
+    @router.get("/metrics", include_in_schema=False)  # of the monitor, not of the API
+    def metrics() -> Response:
+        """What was counted since the start, and what stands in the queue now."""
+        return Response(yard.instruments.exposition(), media_type=METRICS)
 
     return router

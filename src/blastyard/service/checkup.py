@@ -8,8 +8,10 @@ from datetime import timedelta
 from typing import Final
 
 from blastyard.admission.gate import Gate
+from blastyard.domain.errors import CallerMistake
 from blastyard.domain.job import State
 from blastyard.results.files import SearchFiles
+from blastyard.service.databases import Databases
 from blastyard.service.doctor import Finding, Verdict, fine, found
 from blastyard.service.sweep import SERVICE
 from blastyard.store.port import Filter, SearchStore
@@ -20,17 +22,21 @@ _PAGE: Final = 500
 
 
 class Checkup:
-    """Examines the queue and what searches have left."""
+    """Examines the queue, the registered databases and what searches have left."""
 
-    def __init__(self, store: SearchStore, gate: Gate, files: SearchFiles) -> None:
+    def __init__(
+        self, store: SearchStore, gate: Gate, files: SearchFiles, databases: Databases
+    ) -> None:
         self._store = store
         self._gate = gate
         self._files = files
+        self._databases = databases
 
     def __call__(self) -> Iterator[Finding]:
         """Each check's finding; what a check raises is one."""
         yield found("ledger", self._ledger)
         yield found("processes", self._processes)
+        yield found("databases", self._registered)
         yield found("searches", self._searches)
         yield found("leftovers", self._leftovers)
 
@@ -63,6 +69,24 @@ class Checkup:
             return fine("processes", "no service: searches run in the processes that ask for them")
         where = service.submitter.address or service.submitter.label
         return fine("processes", f"a service is running ({where}); {len(alive)} in all")
+
+    def _registered(self) -> Finding:
+        names = [database.name for database in self._databases.list()]
+        if not names:
+            step = "`blastyard db add NAME FASTA --type nucl` makes one"
+            return Finding("databases", Verdict.WARNING, "none is registered yet", step)
+        damage = [problem for name in names if (problem := self._damage(name))]
+        if damage:
+            message, step = " ".join(each.message for each in damage), damage[0].next_step
+            return Finding("databases", Verdict.BROKEN, message, step)
+        return fine("databases", f"{len(names)} registered, with all their files")
+
+    def _damage(self, name: str) -> CallerMistake | None:
+        try:
+            self._databases.ready(name)
+        except CallerMistake as mistake:
+            return mistake
+        return None
 
     def _searches(self) -> Finding:
         present = self._gate.submitters()

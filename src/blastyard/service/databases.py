@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -68,6 +68,7 @@ class Databases:
         next add. Raises ``Conflict('database_exists')``, ``CallerMistake('database_invalid')``.
         """
         self._require_free(name)
+        _require_printable(title)
         with self._shelf.nest() as nest:
             facts = self._files.build(fasta, nest.path / name, type=type, title=title or name)
             self._shelf.settle(nest, name)
@@ -129,25 +130,6 @@ class Databases:
         if problems or database.state is DatabaseState.BROKEN:
             raise _broken(database, problems)
         return database
-
-    def require_taxids(self, name: str, taxids: Iterable[int]) -> tuple[str, ...]:
-        """Refuse taxa of which the database has none; a sentence for each one of several.
-
-        BLAST+ itself fails a search when it knows none of its taxids and ignores those it does
-        not know otherwise. Raises ``CallerMistake('taxid_unknown')``.
-        """
-        database = self._store.get_database(name)
-        wanted = tuple(dict.fromkeys(taxids))
-        absent = [taxid for taxid in wanted if not self._files.has_taxid(database, taxid)]
-        if wanted and len(absent) == len(wanted):
-            told = ", ".join(str(taxid) for taxid in absent)
-            raise CallerMistake(
-                "taxid_unknown",
-                f"The database {name!r} has no sequence labelled with taxid {told}.",
-                "Give taxids of species, as the sequences carry them: BLAST+ finds no genus or"
-                " family here. Databases built without taxids, and those of version 4, have none.",
-            )
-        return tuple(f"The database {name!r} has no sequence of taxid {taxid}." for taxid in absent)
 
     def refresh(self, name: str) -> Database:
         """Look at a database that is not READY again; READY once it is whole.
@@ -255,6 +237,13 @@ class Databases:
             )
         facts = DatabaseFacts(kind, "", 0, 0, {}, has_seqids=False, has_taxids=False)
         return replace(self._database(name, prefix, facts), state=DatabaseState.COPYING)
+
+
+def _require_printable(title: str) -> None:
+    if not title.isprintable():
+        message = f"{title!r} cannot be the title of a database."
+        step = "Leave out line ends and control characters, and write it in UTF-8."
+        raise CallerMistake("database_invalid", message, step)
 
 
 def _broken(database: Database, problems: Sequence[Problem]) -> CallerMistake:

@@ -24,6 +24,7 @@ from blastyard.service.draft import Draft
 
 KEY_LENGTH = 1024
 TITLE_LENGTH = 500
+USER_LENGTH = 200
 
 
 class Catalogue(Protocol):
@@ -109,7 +110,7 @@ class Intake:
             database.name,
             options.argv,
             output_format.argument,
-            draft.user,
+            _short("user", draft.user, USER_LENGTH),
             _priority(draft.priority),
             _short("title", draft.title, TITLE_LENGTH),
             tuple(dict.fromkeys(_short("tag", tag, TITLE_LENGTH) for tag in draft.tags)),
@@ -125,7 +126,7 @@ class Intake:
         return Accepted(request, options, check, self._room)
 
     def _require_taxids(self, database: Database, options: OptionSet) -> None:
-        for taxid in options.taxids:
+        for taxid in (*options.taxids, *options.negative_taxids):
             if not self._catalogue.has_taxid(database, taxid):
                 raise CallerMistake(
                     "taxid_unknown",
@@ -146,7 +147,8 @@ def _priority(text: str) -> Priority:
 def _short(what: str, text: str, limit: int) -> str:
     if len(text) > limit or not text.isprintable():
         message = f"the {what} must be at most {limit} printable characters"
-        raise CallerMistake("request_invalid", message, f"shorten the {what}")
+        step = f"shorten the {what}, and leave out line ends and control characters"
+        raise CallerMistake("request_invalid", message, step)
     return text
 
 

@@ -63,14 +63,13 @@ class Retention:
             self._delete(search, now)
 
     def _surplus(self, now: datetime) -> Iterator[Search]:
-        kept = 0
+        newer = 0  # bytes of this result and all newer ones: none outlives a newer one
         for search, size in self._results():
+            newer += size
             goes_at = self.goes_at(search)
-            too_much = self.rule.gigabytes and kept + size > self.rule.gigabytes * GB
+            too_much = self.rule.gigabytes and newer > self.rule.gigabytes * GB
             if too_much or (goes_at is not None and goes_at <= now):
                 yield search
-            else:
-                kept += size
 
     def _results(self) -> Iterator[tuple[Search, int]]:
         """Searches with a result, and its bytes, newest first."""

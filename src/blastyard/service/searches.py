@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -12,16 +10,17 @@ from pathlib import Path
 
 from blastyard.admission.gate import Gate
 from blastyard.admission.view import View
-from blastyard.domain.errors import CallerMistake, Conflict, NotFound, Unavailable
+from blastyard.domain.errors import CallerMistake, NotFound, Unavailable
 from blastyard.domain.job import State
 from blastyard.domain.search import Event, Request, Search
 from blastyard.results.files import SearchFiles
 from blastyard.service.draft import Draft
 from blastyard.service.ending import Endings
 from blastyard.service.intake import Accepted, Intake
+from blastyard.service.sameness import require_same
 from blastyard.service.sweep import SERVICE
 from blastyard.service.view import Shape, event_shape, search_shape
-from blastyard.service.window import Window
+from blastyard.service.window import Window, wish
 from blastyard.store.port import Filter, SearchStore, Stale
 
 
@@ -96,21 +95,24 @@ class Searches:
         stored = self._add(row)
         if stored.id != search_id:
             self._files.remove(search_id)
-            _same_or_conflict(stored, row)
+            require_same(stored, row)
             return Submitted(stored, created=False)
         with suppress(Unavailable):  # accepted all the same: its runner publishes it later
             self._desk.window.offer(stored)
         return Submitted(stored, created=True)
 
     def _add(self, search: Search) -> Search:
-        """Store the row. Where it cannot be told whether it is stored, its files are kept."""
+        """Store the row. Its files are kept wherever it may be stored, or still come to be."""
         try:
             return self._store.add(search, Event(State.QUEUED, reason="accepted"))
         except CallerMistake:
             self._files.remove(search.id)
             raise
-        except Unavailable:
-            return self._store.get(search.id)
+        except Unavailable as unanswered:
+            try:
+                return self._store.get(search.id)
+            except NotFound:
+                raise unanswered from None
 
     def _row(self, search_id: str, request: Request, accepted: Accepted, runner: str) -> Search:
         now = self._store.now()
@@ -191,6 +193,10 @@ class Searches:
         """Both gates and the queue, as they are now."""
         return self._gate.view()
 
+    def behind(self, view: View) -> int:
+        """How many searches wait in the store until the published queue has room for them."""
+        return self._desk.window.behind(view)
+
     def result(self, search_id: str) -> Path:
         """The file with the output of a completed search.
 
@@ -251,9 +257,10 @@ class Searches:
         self._files.remove(search.id)
 
     def park(self, search_id: str, by: str) -> Search:
-        """Set a waiting search aside until :meth:`unpark`."""
+        """Set a waiting search aside until :meth:`unpark`; also one that is not published yet."""
         search = self.get(search_id)
-        if not self._gate.park(search.id, by):
+        its = wish(search) if search.state is State.QUEUED else None
+        if not self._gate.park(search.id, by, its, search.runner):
             raise _not_waiting(search)
         return search
 
@@ -273,28 +280,9 @@ class Searches:
 
 
 def _not_waiting(search: Search) -> CallerMistake:
+    if search.state is State.QUEUED:
+        message = f"search {search.id} is not in the published queue yet: it is behind others"
+        step = "wait until it has a place there (`blastyard status`), or cancel it"
+        return CallerMistake("search_unfinished", message, step)
     message = f"search {search.id} is {search.state} and has no place in the queue"
     return CallerMistake("search_finished", message, "only waiting searches can be set aside")
-
-
-def _same_or_conflict(stored: Search, asked: Search) -> None:
-    if fingerprint(stored) != fingerprint(asked):
-        raise Conflict(
-            "key_conflict",
-            f"the key {asked.request.key!r} was used for search {stored.id}, which asks "
-            "something else",
-            "use another key, or ask exactly the same again",
-        )
-
-
-def fingerprint(search: Search) -> str:
-    """What makes two requests the same: all of the question, nothing of the asking."""
-    request = search.request
-    parts = [
-        request.program,
-        request.database,
-        request.options,
-        request.output_format,
-        search.query.sha256,
-    ]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

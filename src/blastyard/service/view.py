@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from blastyard.admission import lease as gate_a
+from blastyard.admission.census import occupied, uncovered
 from blastyard.admission.order import Place
 from blastyard.admission.outcome import Reason
 from blastyard.admission.view import View
@@ -94,13 +95,16 @@ def why(place: Place, view: View) -> tuple[str, str]:
         if place.ticket.parked_by:
             text = f"set aside by {place.ticket.parked_by}"
         return reason.phase.value, text
-    running, ceiling = len(view.ledger.holds), view.ledger.policy.ceiling
+    ceiling = view.ledger.policy.ceiling
+    running = len(occupied(view.ledger.holds, view.census))
     if not view.ledger.is_whole:
         return Reason.RESTORING.phase.value, "the ledger was lost; claims are being collected"
     if ceiling == 0:
         return Reason.DRAINED.phase.value, "the ceiling is 0: an operator has drained the queue"
     if running >= ceiling:
-        return Reason.CAPACITY.phase.value, f"{running} of at most {ceiling} are running"
+        others = len(uncovered(view.ledger.holds, view.census))
+        foreign = f", {others} of them started by other programs" if others else ""
+        return Reason.CAPACITY.phase.value, f"{running} of at most {ceiling} are running{foreign}"
     if isinstance(view.gate, gate_a.Held):
         return Reason.SUBMIT_SLOT.phase.value, f"{view.gate.holder} is submitting"
     return Reason.TURN.phase.value, "its turn is about to come"
@@ -133,8 +137,8 @@ def database_shape(database: Database) -> Shape:
     }
 
 
-def queue_shape(view: View) -> Shape:
-    """Who is inside Gate A, what runs, who waits and why."""
+def queue_shape(view: View, behind: int) -> Shape:
+    """Who is inside Gate A, what runs, who waits and why, and how many wait behind those."""
     ledger = view.ledger
     policy = ledger.policy
     return {
@@ -159,6 +163,7 @@ def queue_shape(view: View) -> Shape:
             for name, hold in sorted(ledger.holds.items(), key=lambda item: item[1].fence)
         ],
         "waiting": [_place_shape(place, view) for place in view.queue],
+        "behind": behind,
         "submitters": [
             {
                 "name": seen.submitter.name,

@@ -8,8 +8,10 @@ from typing import Final
 
 from blastyard.admission.gate import Gate
 from blastyard.admission.ticket import PUBLISHED_PER_SUBMITTER, Wish
+from blastyard.admission.view import View
+from blastyard.domain.job import State
 from blastyard.domain.search import Search
-from blastyard.store.port import SearchStore
+from blastyard.store.port import Filter, SearchStore
 
 REFILL_AT: Final = PUBLISHED_PER_SUBMITTER * 3 // 4
 REFILL_SECONDS: Final = 5.0
@@ -37,6 +39,15 @@ class Window:
         if search.id not in ledger.tickets:
             self._behind = True
 
+    def behind(self, view: View) -> int:
+        """How many stored searches wait without a place among the published ones."""
+        queued = self._store.counts().get(State.QUEUED, 0)
+        names = tuple(view.ledger.tickets)
+        if not queued or not names:
+            return queued
+        wanted = Filter(states=frozenset({State.QUEUED}), ids=names, limit=len(names))
+        return queued - len(self._store.list(wanted))
+
     def refill(self, *, force: bool = False) -> None:
         """Publish what may follow now. Cheap when nothing is left behind in the store."""
         now = self._monotonic()
@@ -44,7 +55,7 @@ class Window:
         if not force and not self._behind and recently:
             return
         me = self._gate.me.name
-        published = self._gate.ledger()
+        published = self._gate.lately()
         own = Counter(held.user for held in published.tickets.values() if held.submitter == me)
         if not force and own.total() > REFILL_AT:
             return

@@ -57,6 +57,20 @@ class EngineRig(Protocol):
         ...
 
 
+def begun(rig: EngineRig, deadline: float | None = None) -> tuple[Task, Run, Ended]:
+    """A task of the search ``one``, its run, and who is told of the end."""
+    task, ended = rig.task("one"), Ended()
+    return task, rig.engine.start(task, deadline, ended), ended
+
+
+def completed(rig: EngineRig) -> tuple[Task, Run, Ended]:
+    """The same after the run ended well, and that was said."""
+    task, ref, ended = begun(rig)
+    rig.complete("one")
+    ended.wait()
+    return task, ref, ended
+
+
 class EngineContract:
     """What :mod:`blastyard.engine.port` promises."""
 
@@ -66,8 +80,7 @@ class EngineContract:
         raise NotImplementedError
 
     def test_a_started_run_is_running_for_everybody(self, rig: EngineRig) -> None:
-        task = rig.task("one")
-        ref = rig.engine.start(task, None, Ended())
+        task, ref, _ = begun(rig)
 
         assert ref.attempt == task.attempt
         assert isinstance(rig.engine.poll(task, ref), Running)
@@ -75,10 +88,7 @@ class EngineContract:
         assert rig.live() == {"one"}
 
     def test_a_run_that_ends_well_is_said_once_and_published(self, rig: EngineRig) -> None:
-        task, ended = rig.task("one"), Ended()
-        ref = rig.engine.start(task, None, ended)
-        rig.complete("one")
-        ended.wait()
+        task, ref, ended = completed(rig)
 
         state = rig.engine.poll(task, ref)
         output = rig.engine.collect(task, ref)
@@ -93,10 +103,7 @@ class EngineContract:
         assert ended.times == 1
 
     def test_collecting_again_gives_the_same_answer(self, rig: EngineRig) -> None:
-        task, ended = rig.task("one"), Ended()
-        ref = rig.engine.start(task, None, ended)
-        rig.complete("one")
-        ended.wait()
+        task, ref, _ = completed(rig)
 
         first = rig.engine.collect(task, ref)
         assert rig.engine.collect(task, ref) == first
@@ -104,8 +111,7 @@ class EngineContract:
         assert isinstance(rig.other.poll(task, ref), Exited)
 
     def test_a_running_search_has_nothing_to_collect(self, rig: EngineRig) -> None:
-        task = rig.task("one")
-        ref = rig.engine.start(task, None, Ended())
+        task, ref, _ = begun(rig)
 
         with pytest.raises(CallerMistake) as caught:
             rig.engine.collect(task, ref)
@@ -113,8 +119,7 @@ class EngineContract:
         assert not (task.directory / f"result.{task.extension}").exists()
 
     def test_a_run_that_ends_badly_has_a_named_cause_and_no_output(self, rig: EngineRig) -> None:
-        task, ended = rig.task("one"), Ended()
-        ref = rig.engine.start(task, None, ended)
+        task, ref, ended = begun(rig)
         rig.fail("one")
         ended.wait()
 
@@ -130,8 +135,7 @@ class EngineContract:
         assert not (task.directory / f"result.{task.extension}").exists()
 
     def test_a_cancelled_run_is_gone_when_cancel_returns(self, rig: EngineRig) -> None:
-        task, ended = rig.task("one"), Ended()
-        ref = rig.engine.start(task, None, ended)
+        task, ref, ended = begun(rig)
         rig.engine.cancel(ref)
 
         assert rig.live() == set()
@@ -145,8 +149,7 @@ class EngineContract:
         assert ended.times == 1
 
     def test_another_process_may_cancel(self, rig: EngineRig) -> None:
-        task, ended = rig.task("one"), Ended()
-        ref = rig.engine.start(task, None, ended)
+        task, ref, ended = begun(rig)
         rig.other.cancel(ref)
 
         assert rig.live() == set()
@@ -155,18 +158,14 @@ class EngineContract:
         assert isinstance(rig.other.poll(task, ref), Lost)
 
     def test_cancelling_what_has_ended_changes_nothing(self, rig: EngineRig) -> None:
-        task, ended = rig.task("one"), Ended()
-        ref = rig.engine.start(task, None, ended)
-        rig.complete("one")
-        ended.wait()
+        task, ref, _ = completed(rig)
         rig.engine.cancel(ref)
 
         assert isinstance(rig.engine.poll(task, ref), Exited)
         assert rig.engine.collect(task, ref).size > 0
 
     def test_a_run_whose_end_nobody_saw_is_lost(self, rig: EngineRig) -> None:
-        task, ended = rig.task("one"), Ended()
-        ref = rig.engine.start(task, None, ended)
+        task, ref, ended = begun(rig)
         rig.crash("one", ref)
         ended.wait()
 
@@ -175,8 +174,7 @@ class EngineContract:
         assert rig.live() == set()
 
     def test_a_run_ends_at_its_deadline(self, rig: EngineRig) -> None:
-        task, ended = rig.task("one"), Ended()
-        ref = rig.engine.start(task, rig.soon(), ended)
+        task, ref, ended = begun(rig, rig.soon())
         rig.pass_deadline()
         assert isinstance(rig.engine.poll(task, ref), Running | Lost)
         ended.wait()
@@ -185,8 +183,7 @@ class EngineContract:
         assert isinstance(rig.engine.poll(task, ref), Lost)
 
     def test_a_run_that_starts_after_its_deadline_is_lost(self, rig: EngineRig) -> None:
-        task, ended = rig.task("one"), Ended()
-        ref = rig.engine.start(task, rig.soon() - 100, ended)
+        task, ref, ended = begun(rig, rig.soon() - 100)
         rig.live()
         ended.wait()
 
@@ -194,8 +191,8 @@ class EngineContract:
         assert isinstance(rig.engine.poll(task, ref), Lost)
 
     def test_an_extended_run_outlives_its_first_deadline(self, rig: EngineRig) -> None:
-        task, timer, deadline = rig.task("one"), Ended(), rig.soon()
-        ref = rig.engine.start(task, deadline, Ended())
+        timer, deadline = Ended(), rig.soon()
+        task, ref, _ = begun(rig, deadline)
         rig.engine.extend(ref, None)
         rig.engine.start(rig.task("timer"), deadline, timer)
         rig.pass_deadline()
@@ -217,8 +214,7 @@ class EngineContract:
         assert isinstance(rig.engine.poll(first, lost), Lost)
 
     def test_an_attempt_is_started_once(self, rig: EngineRig) -> None:
-        task = rig.task("one")
-        rig.engine.start(task, None, Ended())
+        task, _, _ = begun(rig)
 
         with pytest.raises(Unavailable):
             rig.other.start(task, None, Ended())
@@ -243,10 +239,7 @@ class EngineContract:
         assert rig.live() == set()
 
     def test_discarding_keeps_the_published_result(self, rig: EngineRig) -> None:
-        task, ended = rig.task("one"), Ended()
-        ref = rig.engine.start(task, None, ended)
-        rig.complete("one")
-        ended.wait()
+        task, ref, _ = completed(rig)
         output = rig.engine.collect(task, ref)
         rig.engine.discard(task)
 

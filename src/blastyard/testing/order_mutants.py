@@ -145,31 +145,25 @@ mutant(
     Swap("admission.record:Record._change", _conflict_is_success),
 )
 
-mutant(
-    "ticket left behind",
-    "the end of a search ends its hold and leaves its ticket",
-    Swap(
-        "admission.hold:end",
-        lambda right: (
-            lambda ledger, search, now: (
-                right(ledger, search, now) if search in ledger.holds else None
-            )
-        ),
-    ),
-)
 
-mutant(
-    "hold left behind",
-    "the end of a search ends its ticket and leaves its hold",
-    Swap(
-        "admission.hold:end",
-        lambda right: (
-            lambda ledger, search, now: (
-                right(ledger, search, now) if search in ledger.tickets else None
-            )
-        ),
-    ),
-)
+def _ends_in(column: str) -> Any:
+    """Ending a search changes nothing unless it stands in this column of the ledger."""
+
+    def made(right: Any) -> Any:
+        def end(ledger: Ledger, search: str, now: datetime) -> object:
+            return right(ledger, search, now) if search in getattr(ledger, column) else None
+
+        return end
+
+    return made
+
+
+for _ended, _left in (("hold", "ticket"), ("ticket", "hold")):
+    mutant(
+        f"{_left} left behind",
+        f"the end of a search ends its {_ended} and leaves its {_left}",
+        Swap("admission.hold:end", _ends_in(f"{_ended}s")),
+    )
 
 mutant(
     "given back whatever it is",

@@ -23,7 +23,7 @@ def located(line: Line, catalogue: SqliteCatalogue, pause: Callable[[str], None]
     """
 
     def path_of(name: str) -> str | None:
-        if "/" in name:
+        if "/" in name or not name.isprintable():  # no name that could be registered
             return None
         database = catalogue.find(name)
         while database is not None and database.state is DatabaseState.COPYING:

@@ -248,7 +248,7 @@ class Dropin:
         found = review.option_remarks(self._line)
         found += review.query_remarks(self._line, descriptor, None)
         for remark in found[1:]:
-            _say(f"blastyard: {remark.message} {remark.next_step}".rstrip())
+            _say(f"blastyard: {_sentences(remark)}")
         if found:
             raise CallerMistake(found[0].code, found[0].message, found[0].next_step)
         return None if kept is None else kept.fileno()
@@ -277,7 +277,12 @@ def _ended(running: GuardedCommand) -> Ending:
 
 def _warn(found: Sequence[review.Remark]) -> None:
     for remark in found:
-        _say(f"blastyard: warning: {remark.message} {remark.next_step}".rstrip())
+        _say(f"blastyard: warning: {_sentences(remark)}")
+
+
+def _sentences(remark: review.Remark) -> str:
+    message = remark.message.rstrip(".")
+    return f"{message}. {remark.next_step}".rstrip()
 
 
 def _say(text: str) -> None:

@@ -20,6 +20,8 @@ from msgspec import Meta
 from blastyard.domain.errors import Misconfigured
 
 SHARED_HOME: Final = Path("/var/lib/blastyard")
+EXEC_WAIT_SECONDS: Final = 1800
+USER_LENGTH: Final = 200
 
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -37,7 +39,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: Port = 8642
     engine: Literal["local"] = "local"
-    coord_backend: Literal[""] = ""
+    coord_backend: Literal["", "k8s"] = ""
+    namespace: str = ""
+    kube_context: str = ""
+    kubeconfig: str = ""
     max_run_concurrency: Count = 3
     submit_lease_ttl_seconds: Positive = 900
     lease_clock_skew_seconds: Count = 30
@@ -55,6 +60,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention_gb: Count = 0
     strict: Flag = ""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
+    metrics_file: str = ""
     debug: Flag = ""
 
     @property
@@ -77,11 +84,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return Path(_own_home())
 
     @property
+    def on_cluster(self) -> bool:
+        """Whether admission is decided in a Kubernetes namespace."""
+        return self.coord_backend == "k8s"
+
+    @property
     def waits(self) -> tuple[timedelta | None, timedelta | None]:
         """How long a search may wait for the submit slot and for capacity; ``None`` = for ever."""
         return (
             _span(self.submit_slot_wait_max_seconds),
             _span(self.capacity_wait_max_seconds),
+        )
+
+    @property
+    def exec_waits(self) -> tuple[timedelta | None, timedelta | None]:
+        """The same for a command that has no place in a store: half an hour each, if not said."""
+        slot, capacity = self.submit_slot_wait_max_seconds, self.capacity_wait_max_seconds
+        return (
+            _span(EXEC_WAIT_SECONDS if slot is None else slot),
+            _span(EXEC_WAIT_SECONDS if capacity is None else capacity),
         )
 
 
@@ -93,6 +114,9 @@ VARIABLES: Final[Mapping[str, str]] = {
     "port": "BLASTYARD_PORT",
     "engine": "BLASTYARD_ENGINE",
     "coord_backend": "BLAST_COORD_BACKEND",
+    "namespace": "BLASTYARD_NAMESPACE",
+    "kube_context": "BLASTYARD_KUBE_CONTEXT",
+    "kubeconfig": "KUBECONFIG",
     "max_run_concurrency": "BLAST_MAX_RUN_CONCURRENCY",
     "submit_lease_ttl_seconds": "BLAST_SUBMIT_LEASE_TTL_SECONDS",
     "lease_clock_skew_seconds": "BLAST_LEASE_CLOCK_SKEW_SECONDS",
@@ -110,6 +134,8 @@ VARIABLES: Final[Mapping[str, str]] = {
     "retention_gb": "BLASTYARD_RETENTION_GB",
     "strict": "BLASTYARD_STRICT",
     "log_level": "BLASTYARD_LOG_LEVEL",
+    "log_format": "BLASTYARD_LOG_FORMAT",
+    "metrics_file": "BLASTYARD_METRICS_FILE",
     "debug": "BLASTYARD_DEBUG",
 }
 
@@ -141,6 +167,11 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
 
 def _contradictions(settings: Settings) -> list[str]:
     problems = []
+    if len(settings.user) > USER_LENGTH or not settings.user.isprintable():
+        problems.append(f"BLASTYARD_USER must be at most {USER_LENGTH} printable characters")
+    file = Path(settings.metrics_file)
+    if settings.metrics_file and not (file.is_absolute() and file.suffix == ".prom"):
+        problems.append("BLASTYARD_METRICS_FILE must be an absolute path that ends in .prom")
     if settings.submit_exec_timeout_seconds >= settings.submit_lease_ttl_seconds:
         problems.append("SUBMIT_EXEC_TIMEOUT_SECONDS must be below BLAST_SUBMIT_LEASE_TTL_SECONDS")
     if not 20 <= settings.lease_seconds < settings.submit_lease_ttl_seconds:

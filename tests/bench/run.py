@@ -22,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import cluster_cost
 import dropin
 import idle
 import intake
@@ -29,12 +30,16 @@ import slot
 import store
 from figure import Figure, Setting, table
 
+import cluster
+
 PARTS: dict[str, Callable[[Setting], list[Figure]]] = {
     "dropin": dropin.measure,
     "slot": slot.measure,
     "store": store.measure,
     "intake": intake.measure,
     "idle": idle.measure,
+    "cluster": cluster.measure,
+    "cluster-cost": cluster_cost.measure,
 }
 
 

@@ -20,6 +20,7 @@ from blastyard.engine.port import Limits, Task
 from blastyard.service.advance import Advance, Stages
 from blastyard.service.attempt import Attempts
 from blastyard.service.ending import Endings
+from blastyard.service.searches import Searches
 from blastyard.service.sweep import Sweep
 from blastyard.service.task import Tasks
 from blastyard.service.view import queue_shape
@@ -67,7 +68,7 @@ def _looking(setting: Setting, count: int) -> list[Figure]:
         calls: dict[str, Callable[[], object]] = {
             "list": lambda: yard.searches.shapes(yard.searches.matching(Filter(limit=100))),
             "status": lambda: yard.searches.shape(yard.searches.get(one)),
-            "gate status": lambda: queue_shape(yard.searches.queue()),
+            "gate status": lambda: _gate_status(yard.searches),
         }
         runs = setting.runs(15)
         return [
@@ -76,6 +77,11 @@ def _looking(setting: Setting, count: int) -> list[Figure]:
         ]
     finally:
         yard.store.close()
+
+
+def _gate_status(searches: Searches) -> object:
+    view = searches.queue()
+    return queue_shape(view, searches.behind(view))
 
 
 def _cancelled(search: Search) -> Search:

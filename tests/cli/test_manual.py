@@ -15,8 +15,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 PLACEHOLDER = "3f2a91c7"
 SUBMIT = ("submit", "-p", "blastn", "-d", "genomes", "-q", "query.fa", "--tag", "plate-7")
 ON_WAITING = {"cancel", "gate park", "gate unpark"}
-APART = {"serve", "db add", "db remove"}
-"""Run by other tests: a service that has to be stopped, and commands on the fixture's database."""
+APART = {
+    *("serve", "db add", "db remove", "exec"),
+    *("gate watch", "gate forget", "gate install", "gate check"),
+}
+"""Run by other tests: what has to be stopped, commands on the fixture's database, and what needs a
+cluster or a submit command."""
 
 
 def test_the_page_is_what_the_commands_say_of_themselves() -> None:

@@ -12,7 +12,17 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "src" / "blastyard"
 
 # Each of these costs a tenth of a second or more, and a drop-in BLAST+ needs none of them.
-HEAVY = {"alembic", "fastapi", "jinja2", "pydantic", "rich", "sqlalchemy", "starlette", "typer"}
+HEAVY = {
+    "alembic",
+    "fastapi",
+    "jinja2",
+    "prometheus_client",
+    "pydantic",
+    "rich",
+    "sqlalchemy",
+    "starlette",
+    "typer",
+}
 
 
 def loaded_by(module: str) -> set[str]:

@@ -29,7 +29,9 @@ def locked(path: Path) -> dict[str, str]:
     return {entry.partition("==")[0]: entry for entry in entries}
 
 
-@pytest.mark.parametrize("name", ["bench", "check", "cluster", "lock", "run", "setup", "soak", "test"])
+@pytest.mark.parametrize(
+    "name", ["bench", "check", "cluster", "lock", "run", "setup", "soak", "test"]
+)
 def test_a_script_is_there_and_can_be_started(name: str) -> None:
     script = ROOT / "scripts" / name
 

@@ -171,6 +171,8 @@ def test_an_empty_file_has_no_context(home: Home) -> None:
         (cluster(server="https://h:port"), "https://h:port"),
         (cluster(**{"certificate-authority": "none"}), "cannot be used"),
         (cluster(**{"certificate-authority-data": encoded("x")}), "cannot be used"),
+        (cluster(**{"certificate-authority-data": encoded(" \n")}), "one of them is empty"),
+        (cluster(**{"certificate-authority": "/dev/null"}), "one of them is empty"),
         (cluster(**{"certificate-authority-data": "%%"}), "cannot be used"),
         (user(**{"client-certificate-data": encoded(SOON)}), "cannot be used"),
         (user(**{"auth-provider": {"name": "gcp"}}), "auth-provider not supported"),

@@ -7,11 +7,9 @@ from threading import Event
 from typing import Any
 
 import pytest
-from kube_memory import JOBS as JOBS_PATH
 from kube_memory import LEASES as LEASES_PATH
-from kube_memory import NAMESPACE, SOON, Cluster, eventually, record
+from kube_memory import SOON, Cluster, eventually, record
 
-from blastyard.admission.kubernetes.job_sight import JobSight
 from blastyard.admission.port import ABSENT, LEASE, LEDGER
 from blastyard.domain.clock import SystemClock
 from blastyard.kube.reflector import Pace
@@ -132,6 +130,20 @@ def test_others_wake_who_waits_and_a_sign_of_life_wakes_nobody(cluster: Cluster)
     assert store.glance_all("submitter/") == {}
 
 
+def test_ones_own_sign_of_life_wakes_nobody(cluster: Cluster) -> None:
+    store = cluster.store()
+    watch = store.watch()
+    made = store.swap("submitter/me", ABSENT, b"me")
+    assert made is not None
+    again = store.swap("submitter/me", made.version, b"me")
+    assert again is not None
+    assert not watch.wait(0)
+
+    store.swap("submitter/me", again.version, None)
+
+    assert watch.wait(0)
+
+
 @pytest.mark.parametrize("name", ["foreign", "elb-blast-submit-other"])
 def test_leases_of_other_programs_wake_nobody(cluster: Cluster, name: str) -> None:
     store, informer = cluster.following()
@@ -230,91 +242,3 @@ def test_a_simulator_may_run_the_loops_itself(cluster: Cluster) -> None:
 
     assert len(slept) == 5
     assert min(slept) >= 1.0
-
-
-# -- Jobs ----------------------------------------------------------------------------------------
-
-
-class Deserted:
-    """Who was told of Jobs that were deleted unfinished."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.told = Event()
-
-    def __call__(self, job: JobSight) -> None:
-        self.names.append(job.name)
-        self.told.set()
-
-
-def test_jobs_are_kept_while_they_live_and_their_coming_and_going_rings(cluster: Cluster) -> None:
-    deserted = Deserted()
-    informer = cluster.informer(deserted=deserted)
-    informer.start()
-    watch = informer.bell.watch()
-    settled(cluster, informer)
-
-    cluster.send("POST", JOBS_PATH, job("a"))
-    eventually(watch, lambda: [each.name for each in informer.jobs.all()] == ["a"])
-    (seen,) = informer.jobs.all()
-    assert (seen.app, seen.search, seen.has_ended) == ("finalizer", "s", False)
-
-    cluster.send("POST", JOBS_PATH, job("b", app="blast"))
-    cluster.api.fail(NAMESPACE, "b")
-    eventually(watch, lambda: any(each.has_ended for each in informer.jobs.all()))
-
-    cluster.api.complete(NAMESPACE, "a")
-    eventually(watch, lambda: [each.name for each in informer.jobs.all()] == ["b"])
-
-    cluster.send("DELETE", f"{JOBS_PATH}/a", {"propagationPolicy": "Background"})
-    cluster.send("DELETE", f"{JOBS_PATH}/b", {"propagationPolicy": "Background"})
-    eventually(watch, lambda: not informer.jobs.all())
-    assert deserted.names == []
-
-
-def test_a_job_that_is_deleted_unfinished_is_told_of(cluster: Cluster) -> None:
-    cluster.send("POST", JOBS_PATH, job("before", app="blast"))
-    deserted = Deserted()
-    informer = cluster.informer(deserted=deserted)
-    informer.start()
-    settled(cluster, informer)
-
-    cluster.send("DELETE", f"{JOBS_PATH}/before", {"propagationPolicy": "Background"})
-
-    assert deserted.told.wait(SOON)
-    assert deserted.names == ["before"]
-
-
-def test_a_job_that_is_missing_from_a_list_was_not_seen_to_be_deleted(cluster: Cluster) -> None:
-    cluster.send("POST", JOBS_PATH, job("a", app="blast"))
-    deserted = Deserted()
-    informer = cluster.informer(deserted=deserted, pace=Pace(resync=0.3, **QUICK))
-    informer.start()
-    watch = informer.bell.watch()
-    settled(cluster, informer)
-    cluster.api.watches.drop_next("jobs", "DELETED")
-
-    cluster.send("DELETE", f"{JOBS_PATH}/a", {"propagationPolicy": "Background"})
-    cluster.send("POST", JOBS_PATH, job("b", app="blast"))
-    eventually(watch, lambda: len(informer.jobs.all()) == 2)
-    cluster.api.watches.end("jobs")
-
-    eventually(watch, lambda: [each.name for each in informer.jobs.all()] == ["b"])
-    assert deserted.names == []
-
-
-def test_a_change_of_a_job_that_matters_to_nobody_rings_for_nobody(cluster: Cluster) -> None:
-    informer = cluster.informer()
-    informer.start()
-    watch = informer.bell.watch()
-    settled(cluster, informer)
-    cluster.send("POST", JOBS_PATH, job("a", annotations={"other/x": "1", "blastyard/y": "2"}))
-    eventually(watch, lambda: any(each.started_at for each in informer.jobs.all()))
-    assert not watch.wait(0)
-
-    change = {"metadata": {"annotations": {"other/x": "3"}}}
-    cluster.send("PATCH", f"{JOBS_PATH}/a", change)
-    cluster.send("POST", JOBS_PATH, job("b", annotations={"blastyard/y": "2"}))
-    eventually(watch, lambda: len(informer.jobs.all()) == 2)
-
-    assert dict(informer.jobs.all()[0].annotations) == {"blastyard/y": "2"}

@@ -254,3 +254,12 @@ def test_it_follows_from_the_first_list_on_until_a_stream_breaks() -> None:
     play.run()
 
     assert play.reflector.is_following
+
+
+def test_a_loop_that_hangs_is_not_believed_to_follow() -> None:
+    play = Play(page([], "9"), Said([]), pace=Pace(quiet=90)).run()
+
+    play.now += 179
+    assert play.reflector.is_following
+    play.now += 2
+    assert not play.reflector.is_following

@@ -40,6 +40,11 @@ def three(ceiling: int = 3) -> Ledger:
     return change_policy(ledger, "root", NOW, ceiling=ceiling) or ledger
 
 
+def slots(ledger: Ledger) -> dict[str, str]:
+    """Whose run slot each hold uses."""
+    return {name: hold.ticket.family or name for name, hold in ledger.holds.items()}
+
+
 def test_a_hold_that_is_not_seen_and_a_search_that_has_none_are_two() -> None:
     """Fault B8."""
     ledger = reserved(queued(new_ledger(), "s0"), "s0")
@@ -54,7 +59,7 @@ def test_room_is_what_the_ceiling_leaves_and_never_negative(
     ledger: Ledger, running: set[str]
 ) -> None:
     """Faults B8 and B9."""
-    used = {hold.ticket.family or name for name, hold in ledger.holds.items()} | running
+    used = set(slots(ledger).values()) | {slots(ledger).get(name, name) for name in running}
 
     assert occupied(ledger.holds, seen(*running)) == used
     assert room(ledger, seen(*running)) == max(0, ledger.policy.ceiling - len(used))
@@ -96,14 +101,14 @@ def test_those_who_may_resume_and_those_who_run_are_never_more_than_the_ceiling(
 ) -> None:
     """Fault B19."""
     census = seen(*running)
-    covered = {hold.ticket.family or name for name, hold in ledger.holds.items()}
+    covered = set(slots(ledger).values())
     resumed = [
         name
         for name, hold in ledger.holds.items()
         if hold.state is HoldState.RESERVED and room_to_resume(ledger, census, name)
     ]
 
-    busy = (running - covered) | {
+    busy = ({slots(ledger).get(name, name) for name in running} - covered) | {
         ledger.holds[name].ticket.family or name
         for name, hold in ledger.holds.items()
         if name in resumed or hold.state is HoldState.SUBMITTED

@@ -19,6 +19,7 @@ from admission_stage import (
     wish,
 )
 
+from blastyard.admission.ending import overdue
 from blastyard.admission.hold import (
     KEPT_USERS,
     Attempt,
@@ -27,7 +28,6 @@ from blastyard.admission.hold import (
     end,
     flag_cancelled,
     give_back,
-    overdue,
     reserve,
     turn_to_resume,
 )

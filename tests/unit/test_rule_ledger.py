@@ -186,7 +186,7 @@ def test_a_thousand_waiting_searches_fit_into_256_kb() -> None:
 def test_what_is_not_said_is_not_written() -> None:
     plain = encode(queued(reserved(queued(new_ledger(), "s1"), "s1"), "s2"))
 
-    for absent in (b"null", b"parked_by", b"blocked", b"cancelled", b"format", b"restored"):
+    for absent in (b"null", b"parked_by", b"blocked", b"cancelled", b"alias", b"restored"):
         assert absent not in plain
     cancelled = flag_cancelled(reserved(queued(new_ledger(), "s1"), "s1"), "s1")
     assert cancelled is not None

@@ -34,6 +34,10 @@ def test_the_defaults_are_those_of_the_protocol() -> None:
         "patient_turn": 45,
         "passes": 3,
         "forgotten": 7200,
+        "settle": 60,
+        "courtesy": 45,
+        "unbroken_use": 600,
+        "marker": 3 * 24 * 3600,
     }
 
 

@@ -7,20 +7,25 @@ of the document store says when something changed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from threading import Lock
 
+from blastyard.admission import ending
 from blastyard.admission import hold as holds
 from blastyard.admission import lease as gate_a
 from blastyard.admission import ticket as tickets
+from blastyard.admission.entry import Entry
 from blastyard.admission.ledger import HoldState, Ledger, Policy, Submitter
+from blastyard.admission.markers import Marking
+from blastyard.admission.observer import Denied, Inputs, Looked
 from blastyard.admission.order import Situation, Turn, places, turn, turn_in
-from blastyard.admission.outcome import Reason, Waiting
+from blastyard.admission.outcome import Waiting
 from blastyard.admission.outlook import GateSettings, Outlook, Surroundings
+from blastyard.admission.picture import Picture
 from blastyard.admission.port import DocumentStore
 from blastyard.admission.record import Record
 from blastyard.admission.roster import Presence, Roster
-from blastyard.admission.stay import Stay
+from blastyard.admission.stay import Inside, Stay
 from blastyard.admission.view import Due, View, slot_taken
 from blastyard.domain.errors import Unavailable
 
@@ -37,14 +42,17 @@ class Gate:
     ) -> None:
         self.me = me
         self.timings = settings.timings
-        self._monotonic = surroundings.monotonic
-        self._record = Record(documents, settings.timings, surroundings.monotonic)
+        self.monotonic = surroundings.monotonic
+        self.record = Record(documents, settings.timings, surroundings.monotonic)
         self._roster = Roster(documents, me, surroundings.is_gone, surroundings.monotonic)
-        self._outlook = Outlook(self._record, self._roster, me, settings, surroundings)
-        self._lock = Lock()
-        self._releasing: set[str] = set()
-        self._stays: dict[str, Stay] = {}
-        self._unreleased: dict[str, Stay] = {}
+        self.outlook = Outlook(self.record, self._roster, me, settings, surroundings)
+        self._census = surroundings.census
+        self.marking = Marking(surroundings.markers, self._census, self.record)
+        self.observer = surroundings.observer
+        self._inside = Inside(
+            self.record, self.outlook, self.marking, settings.shared, self.observer
+        )
+        self._entry = Entry(self._inside)
 
     # -- signs of life -------------------------------------------------------------------------
 
@@ -53,24 +61,21 @@ class Gate:
 
         Called every ``timings.beat`` from a thread of its own, so that busy work starves nothing.
         """
-        with self._lock:
-            inside = list(self._stays.values())
-        for stay in inside:
-            stay.renew()
-        self._retry_releases()
-        self._roster.beat(self._outlook.policy)
+        self._entry.renew()
+        self._roster.beat(self.outlook.policy)
         self.heal()
 
     def heal(self) -> None:
         """Bring back our claims when the ledger was lost, and the lease's age when the clock was
         put back. No effect otherwise.
         """
-        self._outlook.ledger()
-        self._record.change_lease(gate_a.stamped_anew)
+        self.outlook.glance()
+        if gate_a.stamped_anew(self.record.lease()) is not None:
+            self.record.change_lease(gate_a.stamped_anew)
 
     def wake(self) -> None:
         """Wake every process on the store, though no document changed."""
-        self._record.documents.notify()
+        self.record.documents.notify()
 
     def retire(self) -> None:
         """Sign off; the searches that wait here are left to others."""
@@ -88,36 +93,47 @@ class Gate:
         def rule(ledger: Ledger, now: datetime) -> Ledger | None:
             return tickets.publish(ledger, whose, tickets.window(ledger, whose, wishes), now)
 
-        return self._outlook.change(rule)
+        return self.outlook.change(rule)
 
     def withdraw(self, search: str) -> None:
         """Take a waiting search out of the queue."""
-        self._outlook.change(lambda ledger, now: tickets.withdraw(ledger, search, now))
+        self.outlook.change(lambda ledger, now: tickets.withdraw(ledger, search, now))
 
-    def park(self, search: str, by: str) -> bool:
-        """Set a waiting search aside; whether it has a ticket."""
-        after = self._outlook.change(lambda ledger, now: tickets.park(ledger, search, by, now))
+    def park(
+        self, search: str, by: str, wish: tickets.Wish | None = None, submitter: str = ""
+    ) -> bool:
+        """Set a waiting search aside; whether it has a ticket.
+
+        With a ``wish`` it is given one if need be, whatever waits before it: ``submitter`` looks
+        after it.
+        """
+
+        def rule(ledger: Ledger, now: datetime) -> Ledger | None:
+            published = wish and tickets.publish(ledger, submitter, [wish], now)
+            return tickets.park(published or ledger, search, by, now)
+
+        after = self.outlook.change(rule)
         return search in after.tickets
 
     def unpark(self, search: str) -> bool:
         """Let a parked search go on; whether it has a ticket."""
-        after = self._outlook.change(lambda ledger, now: tickets.unpark(ledger, search, now))
+        after = self.outlook.change(lambda ledger, now: tickets.unpark(ledger, search, now))
         return search in after.tickets
 
     def block(self, search: str, phase: str | None) -> None:
         """Say what the search waits for besides its turn; ``None`` = nothing any more."""
-        self._outlook.change(lambda ledger, now: tickets.block(ledger, search, phase, now))
+        self.outlook.change(lambda ledger, now: tickets.block(ledger, search, phase, now))
 
     def adopt(self, search: str, submitter: str | None = None) -> None:
         """Let ``submitter`` (ourselves, when none is named) look after a waiting search."""
         heir = self.me.name if submitter is None else submitter
-        self._outlook.change(lambda ledger, now: tickets.adopt(ledger, search, heir, now))
+        self.outlook.change(lambda ledger, now: tickets.adopt(ledger, search, heir, now))
 
     def change_policy(
         self, by: str, *, ceiling: int | None = None, cap: int | None = None
     ) -> Policy:
         """Change what an operator decides. Raises ``ValueError`` for negative numbers."""
-        after = self._outlook.change(
+        after = self.outlook.change(
             lambda ledger, now: tickets.change_policy(ledger, by, now, ceiling=ceiling, cap=cap)
         )
         return after.policy
@@ -126,13 +142,17 @@ class Gate:
 
     def due(self) -> Due:
         """Which of our searches may claim now. Costs the same however many are waiting."""
-        seen = self._outlook.look()
+        seen = self.outlook.glance()
         mine = self.me.name
         own = tuple(name for name, held in seen.ledger.tickets.items() if held.submitter == mine)
-        gate = gate_a.judge(self._record.lease(), self.timings)
+        if own:
+            self.observer(Looked(seen.ledger, seen.census, seen.alive, self.monotonic()))
+        gate = gate_a.judge(self.record.lease(), self.timings)
         if isinstance(gate, gate_a.Held):
             return Due((), own, gate.until, seen.now)
-        situation = Situation(seen.now, seen.alive, seen.census, gate.since)
+        situation = Situation(
+            seen.now, seen.alive, seen.census, gate.since, self.outlook.room_since
+        )
         resumable = self._resumable(seen.ledger, situation)
         queue = places(seen.ledger, seen.now, seen.alive) if own else []
         first = next((p for p in queue if p.ticket.submitter == mine and not p.obstacle), None)
@@ -146,28 +166,31 @@ class Gate:
 
     def _resumable(self, ledger: Ledger, situation: Situation) -> tuple[str, ...]:
         """Our searches whose slot is reserved, while no attempt of ours is at work on them."""
-        with self._lock:
-            inside = set(self._stays)
+        inside = self._entry.holders
         return tuple(
             name
             for name, hold in ledger.holds.items()
             if hold.submitter == self.me.name
             and hold.state is HoldState.RESERVED
             and gate_a.holder_name(name, hold.attempt) not in inside
-            and isinstance(holds.turn_to_resume(ledger, name, situation), Turn)
+            and isinstance(holds.turn_to_resume(ledger, name, situation, self.timings), Turn)
         )
 
     def turn(self, search: str) -> Turn | Waiting:
         """Whether one search may claim now, and why not."""
-        seen = self._outlook.look()
-        gate = gate_a.judge(self._record.lease(), self.timings)
+        seen = self.outlook.glance()
+        gate = gate_a.judge(self.record.lease(), self.timings)
         free_since = gate.since if isinstance(gate, gate_a.Free) else None
-        situation = Situation(seen.now, seen.alive, seen.census, free_since)
-        outcome = holds.turn_to_resume(seen.ledger, search, situation) or turn(
+        situation = Situation(
+            seen.now, seen.alive, seen.census, free_since, self.outlook.room_since
+        )
+        outcome = holds.turn_to_resume(seen.ledger, search, situation, self.timings) or turn(
             seen.ledger, search, situation, self.timings
         )
         if isinstance(outcome, Turn) and isinstance(gate, gate_a.Held):
-            return slot_taken(gate, outcome.position)
+            outcome = slot_taken(gate, outcome.position)
+        if isinstance(outcome, Waiting):
+            self.observer(Denied(search, outcome, Inputs.of(seen.ledger, seen.census)))
         return outcome
 
     def enter(self, search: str, attempt: int) -> Stay | Waiting:
@@ -176,77 +199,38 @@ class Gate:
         Raises ``Unavailable`` when it cannot be told. A claim that stands all the same is adopted
         by asking again for the same attempt, or released with the next claim or beat.
         """
-        holder = gate_a.holder_name(search, attempt)
-        with self._lock:
-            if holder in self._releasing:
-                return Waiting(Reason.SUBMIT_SLOT, "its earlier claim is just being released")
-            self._unreleased.pop(holder, None)
-        self._retry_releases()
-        return self._claim(holder)
-
-    def _claim(self, holder: str) -> Stay | Waiting:
-        before: gate_a.Free | gate_a.Held | None = None
-        asked_at = self._monotonic()
-
-        def rule(seen: gate_a.Seen) -> gate_a.SubmitLease | None:
-            nonlocal before, asked_at
-            asked_at = self._monotonic()
-            if seen.lease.holder_identity != holder:
-                before = gate_a.judge(seen, self.timings)
-            elif before is None:  # a claim of an earlier call: free until then, at the latest
-                before = gate_a.Free(gate_a.parse_time(seen.lease.acquire_time or ""))
-            match gate_a.claim(seen, holder, self.timings):
-                case gate_a.SubmitLease() as claimed:
-                    return claimed
-                case held:
-                    before = held
-                    return None
-
-        try:
-            claimed = self._record.change_lease(rule)
-        except Unavailable:
-            with self._lock:
-                self._unreleased[holder] = self._stay(holder, None, asked_at)
-            raise
-        if not claimed:
-            return slot_taken(before or gate_a.Free(None), None)
-        since = before.since if isinstance(before, gate_a.Free) else None
-        stay = self._stay(holder, since, asked_at)
-        with self._lock:
-            self._stays[holder] = stay
-        return stay
-
-    def _stay(self, holder: str, free_since: datetime | None, asked_at: float) -> Stay:
-        deadline = gate_a.trusted_until(asked_at, self.timings)
-        return Stay(self._record, holder, free_since, deadline, self._outlook.observe)
+        return self._entry.enter(search, attempt)
 
     def leave(self, stay: Stay) -> None:
         """Leave Gate A. A release that fails is tried again with every beat."""
-        with self._lock:
-            self._stays.pop(stay.holder, None)
-        if not stay.is_abandoned:
-            self._let_go(stay)
+        self._entry.leave(stay)
 
-    def _retry_releases(self) -> None:
-        with self._lock:
-            leaving = list(self._unreleased.values())
-            self._unreleased.clear()
-            self._releasing.update(stay.holder for stay in leaving)
-        for stay in leaving:
-            self._let_go(stay)
-
-    def _let_go(self, stay: Stay) -> None:
-        released = stay.close()
-        with self._lock:
-            self._releasing.discard(stay.holder)
-            if not released:
-                self._unreleased[stay.holder] = stay
+    def flush(self) -> None:
+        """Be certainly out of Gate A. Raises ``Unavailable`` while a release cannot be written."""
+        self._entry.flush()
 
     # -- the end of a search -------------------------------------------------------------------
 
     def end(self, search: str) -> None:
         """The search has ended: neither hold nor ticket is left."""
-        self._outlook.change(lambda ledger, now: holds.end(ledger, search, now))
+        self.outlook.change(lambda ledger, now: holds.end(ledger, search, now))
+        self._unmark(search)
+
+    def let_go(self, search: str) -> None:
+        """As :meth:`end`, of what is ours: another may have a search of the same id."""
+        mine = self.me.name
+
+        def rule(ledger: Ledger, now: datetime) -> Ledger | None:
+            held = ledger.holds.get(search) or ledger.tickets.get(search)
+            return holds.end(ledger, search, now) if held and held.submitter == mine else None
+
+        if search not in self.outlook.change(rule).holds:
+            self._unmark(search)
+
+    def _unmark(self, search: str) -> None:
+        """Peers need not count it any more; what fails here is swept later."""
+        with suppress(Unavailable):
+            self.marking.markers.drop(search)
 
     def give_back(self, search: str, submitter: str | None = None, upto: int | None = None) -> None:
         """The attempt does nothing any more: the search goes back to its place in the queue.
@@ -255,7 +239,27 @@ class Gate:
         ``upto`` is a later grant, of which the caller knows nothing: it is left alone.
         """
         heir = self.me.name if submitter is None else submitter
-        self._outlook.change(lambda ledger, now: holds.give_back(ledger, search, heir, upto, now))
+        after = self.outlook.change(
+            lambda ledger, now: holds.give_back(ledger, search, heir, upto, now)
+        )
+        if search not in after.holds:
+            self._unmark(search)
+
+    def give_up(self, search: str, fence: int) -> None:
+        """Nothing of this grant is alive and nobody will take it up: the slot is free."""
+        self.outlook.change(lambda ledger, now: holds.give_up(ledger, search, fence, now))
+        self._unmark(search)
+
+    def cancelled_by_peer(self, search: str) -> None:
+        """A peer has removed what made it count: that is how peers cancel.
+
+        What goes on by itself is deleted; who runs one itself finds the flag and acts on it.
+        """
+        after = self.outlook.change(lambda ledger, _: holds.flag_cancelled(ledger, search))
+        hold = after.holds.get(search)
+        if hold is not None and hold.watched:
+            self.marking.markers.delete_search(hold.alias or search)
+            self.give_up(search, hold.fence)
 
     def forget(self, submitter: str) -> None:
         """Remove a submitter that has ended from the roster."""
@@ -265,14 +269,49 @@ class Gate:
 
     def view(self) -> View:
         """The whole of it, for people."""
-        seen = self._outlook.look()
-        gate = gate_a.judge(self._record.lease(), self.timings)
+        seen = self.outlook.look()
+        gate = gate_a.judge(self.record.lease(), self.timings)
         queue = tuple(places(seen.ledger, seen.now, seen.alive))
         return View(seen.ledger, gate, queue, seen.submitters, seen.census, seen.now)
 
+    def picture(self, *, lately: bool = False) -> Picture:
+        """The whole of it for whoever may only read; ``lately`` costs nothing while followed."""
+        census = self._census.glance() if lately else self._census.read()
+        ledger, now = self.record.ledger(glance=lately)
+        submitters = self._roster.glance() if lately else self._roster.read()
+        return Picture(ledger, self.record.lease(), submitters, census, now)
+
     def ledger(self) -> Ledger:
         """The ledger as it is now, restored first if it was lost."""
-        return self._outlook.ledger()[0]
+        return self.outlook.ledger()[0]
+
+    def now(self) -> datetime:
+        """The clock by which a ``Waiting`` says until when; no other one."""
+        return self.record.lease().now
+
+    def lately(self) -> Ledger:
+        """The ledger as it was lately."""
+        return self.outlook.glance().ledger
+
+    def is_ours(self, submitter: str) -> bool:
+        """Whether a submitter belongs to this installation, whose store knows what it ran."""
+        return submitter.endswith(self.me.installation)
+
+    def is_cancelled(self, search: str) -> bool:
+        """Whether a peer has cancelled what runs under one of our holds, as far as was seen."""
+        if not self._inside.shared:
+            return False
+        hold = self.lately().holds.get(search)
+        return hold is not None and hold.cancelled
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other installations use the same gates."""
+        return self._inside.shared
+
+    def siblings(self) -> Mapping[str, Presence]:
+        """Everybody of this installation: who shares its store."""
+        return {name: seen for name, seen in self.submitters().items() if self.is_ours(name)}
 
     def submitters(self) -> Mapping[str, Presence]:
         """Everybody who submits here, by name."""
@@ -280,7 +319,7 @@ class Gate:
 
     def overdue(self) -> dict[str, int]:
         """Reserved holds that nobody alive can stand behind any more, with their fences."""
-        seen = self._outlook.look()
+        seen = self.outlook.look()
         silent = {name: presence.silent_for for name, presence in seen.submitters.items()}
         situation = Situation(seen.now, seen.alive, seen.census)
-        return holds.overdue(seen.ledger, silent, situation, self.timings)
+        return ending.overdue(seen.ledger, silent, situation, self.timings)

@@ -5,15 +5,16 @@ Functions that make a new ledger return it, or ``None`` when nothing has to be w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
+from blastyard.admission import courtesy
 from blastyard.admission.census import room_to_resume
 from blastyard.admission.ledger import Fence, Hold, HoldState, Ledger, Ticket
-from blastyard.admission.order import Situation, Turn, passed_over, turn
+from blastyard.admission.order import Situation, Turn, drained, passed_over, pause, turn
 from blastyard.admission.outcome import Granted, Reason, Refused, Waiting
 from blastyard.admission.ticket import adopt, replaced
 from blastyard.admission.timing import Timings
@@ -43,12 +44,11 @@ def reserve(
 ) -> Reserved | Waiting | Refused:
     """Turn the ticket into a hold, if it is its turn and the union of all that runs leaves room.
 
-    Asking again for the same attempt returns the same grant; another attempt at a search that
-    already holds is a resumption, which counts anew.
+    The same attempt is granted the same again; another one resumes, and counts anew.
     """
     hold = ledger.holds.get(attempt.search)
     if hold is not None:
-        return _resume(ledger, hold, attempt, seen)
+        return _resume(ledger, hold, attempt, seen, timings)
     ticket = ledger.tickets.get(attempt.search)
     if ticket is None:
         return Refused("it has neither a ticket nor a hold")
@@ -100,32 +100,61 @@ def _served(served: Mapping[str, int], user: str, fence: int) -> dict[str, int]:
 
 
 def _resume(
-    ledger: Ledger, hold: Hold, attempt: Attempt, seen: Situation
+    ledger: Ledger, hold: Hold, attempt: Attempt, seen: Situation, timings: Timings
 ) -> Reserved | Waiting | Refused:
-    if hold.attempt == attempt.number and hold.submitter == attempt.submitter:
+    is_the_same = hold.attempt == attempt.number and hold.submitter == attempt.submitter
+    if is_the_same and ledger.is_whole and hold.failed_at is None:
         return Reserved(ledger, Granted(Fence(ledger.uid, hold.fence)))
-    refusal = _why_not_resumed(hold, attempt)
-    if refusal is not None:
-        return refusal
-    if not ledger.is_whole:
-        return Waiting(Reason.RESTORING, "the ledger was lost; its claims are being collected")
-    if not room_to_resume(ledger, seen.census, attempt.search):
-        return Waiting(Reason.CAPACITY, "others started while its slot was only reserved")
+    denied = (
+        _why_not_resumed(hold, attempt)
+        or _why_not_yet(ledger, hold, seen.now, timings)
+        or _why_no_room(ledger, attempt.search, seen)
+    )
+    if denied is not None:
+        return denied
     fence = ledger.fence + 1
-    again = msgspec.structs.replace(hold, attempt=attempt.number, fence=fence, since=seen.now)
+    again = msgspec.structs.replace(
+        hold, attempt=attempt.number, fence=fence, since=seen.now, failed_at=None
+    )
     after = msgspec.structs.replace(
         ledger, fence=fence, holds={**ledger.holds, attempt.search: again}
     )
     return Reserved(after, Granted(Fence(ledger.uid, fence)))
 
 
-def turn_to_resume(ledger: Ledger, search: str, seen: Situation) -> Turn | Waiting | None:
-    """Whether a search that only reserved its slot may claim again; ``None`` = it has no hold."""
-    if search not in ledger.holds:
+def turn_to_resume(
+    ledger: Ledger, search: str, seen: Situation, timings: Timings | None = None
+) -> Turn | Waiting | None:
+    """Whether a search that only reserved its slot may claim again; ``None`` = it has no hold.
+
+    Without ``timings`` a claim may come too early, and is then denied.
+    """
+    hold = ledger.holds.get(search)
+    if hold is None:
         return None
-    if ledger.is_whole and room_to_resume(ledger, seen.census, search):
-        return Turn(position=0)
-    return Waiting(Reason.CAPACITY, "others started while its slot was only reserved")
+    denied = _why_not_yet(ledger, hold, seen.now, timings) or _why_no_room(ledger, search, seen)
+    return denied or Turn(position=0)
+
+
+def _why_not_yet(
+    ledger: Ledger, hold: Hold, now: datetime, timings: Timings | None
+) -> Waiting | None:
+    if not ledger.is_whole:
+        return Waiting(Reason.RESTORING, "the ledger was lost; its claims are being collected")
+    if timings is None:
+        return None
+    if hold.failed_at is not None and now < hold.failed_at + timings.settle:
+        until = hold.failed_at + timings.settle
+        return Waiting(Reason.SUBMIT_SLOT, "a write of its failed command may still land", 0, until)
+    return pause(ledger, now, timings, 0)
+
+
+def _why_no_room(ledger: Ledger, search: str, seen: Situation) -> Waiting | None:
+    if ledger.policy.ceiling <= 0:
+        return drained(ledger.policy.ceiling, 0)
+    if not room_to_resume(ledger, seen.census, search):
+        return Waiting(Reason.CAPACITY, "others started while its slot was only reserved")
+    return None
 
 
 def _why_not_resumed(hold: Hold, attempt: Attempt) -> Refused | None:
@@ -148,15 +177,84 @@ def _mine(ledger: Ledger, search: str, fence: Fence) -> Hold | None:
     return hold
 
 
-def confirm(ledger: Ledger, search: str, fence: Fence, now: datetime) -> Ledger | Refused | None:
-    """The command of this grant is complete and seen: reserved becomes submitted."""
+FenceRule = Callable[[Ledger, datetime], Ledger | Refused | None]
+"""A rule that applies to one grant only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a command that has ended left in the cluster, where that goes on by itself."""
+
+    alias: str | None = None
+    """The id that the search has there, when the command did not take ours."""
+    others: tuple[str, ...] = ()
+    """Further searches that the same command submitted."""
+    marked: bool = False
+
+
+def confirm(
+    ledger: Ledger, search: str, fence: Fence, now: datetime, made: Submission | None = None
+) -> Ledger | Refused | None:
+    """The command of this grant is complete and seen: reserved becomes submitted.
+
+    ``made`` is what goes on without its submitter; the cluster then shows when it ends.
+    """
     hold = _mine(ledger, search, fence)
     if hold is None:
         return Refused("another grant has taken its place")
     if hold.state is HoldState.SUBMITTED:
         return None
-    after = msgspec.structs.replace(hold, state=HoldState.SUBMITTED, since=now)
+    after = msgspec.structs.replace(hold, state=HoldState.SUBMITTED, since=now, failed_at=None)
+    ledger = courtesy.used_until(ledger, now)
+    if made is None:
+        return msgspec.structs.replace(ledger, holds={**ledger.holds, search: after})
+    after = msgspec.structs.replace(
+        after,
+        alias=made.alias,
+        watched=True,
+        marked=made.marked,
+        marked_at=now if made.marked else None,
+    )
+    return _with_others(
+        msgspec.structs.replace(ledger, holds={**ledger.holds, search: after}), after, made.others
+    )
+
+
+def _with_others(ledger: Ledger, hold: Hold, others: tuple[str, ...]) -> Ledger:
+    """Holds of their own for what else a command submitted: it runs already."""
+    holds, fence = dict(ledger.holds), ledger.fence
+    for name in others:
+        if name not in holds:
+            fence += 1
+            holds[name] = msgspec.structs.replace(hold, alias=None, fence=fence)
+    return msgspec.structs.replace(ledger, holds=holds, fence=fence)
+
+
+def fail(ledger: Ledger, search: str, fence: Fence, now: datetime) -> Ledger | Refused | None:
+    """The command of this grant failed, and what it made was deleted.
+
+    The slot is kept until a create of it that timed out can no longer arrive.
+    """
+    hold = _mine(ledger, search, fence)
+    if hold is None:
+        return Refused("another grant has taken its place")
+    if hold.state is HoldState.SUBMITTED:
+        return Refused("its submission is complete")
+    if hold.failed_at is not None:
+        return None
+    after = msgspec.structs.replace(hold, failed_at=now)
+    ledger = courtesy.used_until(ledger, now)
     return msgspec.structs.replace(ledger, holds={**ledger.holds, search: after})
+
+
+def mark(ledger: Ledger, searches: Iterable[str], now: datetime) -> Ledger | None:
+    """What makes peers count these is up now: should it vanish, somebody has cancelled them."""
+    found = {
+        name: msgspec.structs.replace(ledger.holds[name], marked=True, marked_at=now)
+        for name in searches
+        if name in ledger.holds
+    }
+    return msgspec.structs.replace(ledger, holds={**ledger.holds, **found}) if found else None
 
 
 def end(ledger: Ledger, search: str, now: datetime) -> Ledger | None:
@@ -169,6 +267,12 @@ def end(ledger: Ledger, search: str, now: datetime) -> Ledger | None:
         holds={name: hold for name, hold in ledger.holds.items() if name != search},
         tickets={name: ticket for name, ticket in ledger.tickets.items() if name != search},
     )
+
+
+def give_up(ledger: Ledger, search: str, fence: int, now: datetime) -> Ledger | None:
+    """This very grant has ended, and the search with it."""
+    hold = ledger.holds.get(search)
+    return end(ledger, search, now) if hold is not None and hold.fence == fence else None
 
 
 def give_back(
@@ -200,23 +304,3 @@ def flag_cancelled(ledger: Ledger, search: str) -> Ledger | None:
         return None
     after = msgspec.structs.replace(hold, cancelled=True)
     return msgspec.structs.replace(ledger, holds={**ledger.holds, search: after})
-
-
-def overdue(
-    ledger: Ledger, silent_for: Mapping[str, timedelta], seen: Situation, timings: Timings
-) -> dict[str, int]:
-    """Reserved holds of submitters that are silent for so long that no command of theirs can be
-    alive, with their fences.
-
-    ``silent_for`` says for each submitter how long ago it gave its last sign of life; one that is
-    not in it has never been heard of.
-    """
-    limit = timings.command + timings.takeover + timings.skew
-    return {
-        search: hold.fence
-        for search, hold in ledger.holds.items()
-        if hold.state is HoldState.RESERVED
-        and silent_for.get(hold.submitter, limit) >= limit
-        and seen.now - hold.since >= limit
-        and (hold.ticket.family or search) not in seen.census.families
-    }

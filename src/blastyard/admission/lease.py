@@ -19,6 +19,8 @@ import msgspec
 from blastyard.admission.timing import Timings
 
 SOURCE: Final = "blastyard-"
+STAMP: Final = timedelta(seconds=2)
+"""How coarse a store's stamp may be."""
 
 
 class SubmitLease(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -89,10 +91,19 @@ def judge(seen: Seen, timings: Timings) -> Free | Held:
     """Who is inside Gate A, as far as the record tells."""
     lease = seen.lease
     if not lease.holder_identity:
-        return Free(seen.stamped_at)
+        return Free(_free_since(seen))
     if is_blastyard(lease.holder_identity):
         return _judge_blastyard(seen, timings)
     return _judge_foreign(seen, timings)
+
+
+def _free_since(seen: Seen) -> datetime | None:
+    """When it was cleared. The store's stamp may be as coarse as a second; a renewTime is not."""
+    cleared_at = parse_time(seen.lease.renew_time or "")
+    if cleared_at is None or seen.stamped_at is None:
+        return seen.stamped_at
+    is_its_time = timedelta(0) <= seen.stamped_at - cleared_at <= STAMP
+    return cleared_at if is_its_time else seen.stamped_at
 
 
 def _judge_blastyard(seen: Seen, timings: Timings) -> Free | Held:
@@ -157,7 +168,7 @@ def released(seen: Seen, holder: str) -> SubmitLease | None:
     """The free record; ``None`` when it is not ours to clear."""
     if seen.lease.holder_identity != holder:
         return None
-    return SubmitLease()
+    return SubmitLease(renew_time=format_time(seen.now))
 
 
 def stamped_anew(seen: Seen) -> SubmitLease | None:

@@ -17,7 +17,8 @@ import msgspec
 
 from blastyard.domain.errors import Unavailable
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""Written. Format 1, which had no cluster, is read as well."""
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):
@@ -75,6 +76,30 @@ class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     state: HoldState
     since: datetime
     cancelled: bool = False
+    alias: str | None = None
+    """The id it runs under in the cluster, when that is not the search's own."""
+    watched: bool = False
+    """It ends when the cluster shows it no more; otherwise by its submitter's word."""
+    marked: bool = False
+    """What makes peers count it was up once; when that vanishes, somebody has cancelled it."""
+    marked_at: datetime | None = None
+    """When that was last known to stand for its full time."""
+    failed_at: datetime | None = None
+    """Its command failed then. The slot is kept while a late write of it may still arrive."""
+
+
+class Courtesy(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is owed to programs that poll, and would never find a free slot beside a queue."""
+
+    owed_at: datetime | None = None
+    """One of them was denied then; ``None`` = nothing is owed."""
+    slot_at: datetime | None = None
+    """Since when a slot that fell free is left to them."""
+    paid: int = 0
+    """The fence at the latest courtesy."""
+    used_since: datetime | None = None
+    """Since when Gate A has been in use without a pause."""
+    used_at: datetime | None = None
 
 
 class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -92,6 +117,12 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     turn_at: datetime | None = None
     """Since when the present head of the queue has had its turn."""
     last_ticketed_at: datetime | None = None
+    courtesy: Courtesy = Courtesy()
+    lone: dict[str, datetime] = {}
+    """Foreign finalizers without companions, and since when; an operator or a deletion of their
+    unfinished companions puts it long ago."""
+    begun_at: datetime | None = None
+    """When this ledger was begun in the place of a lost one."""
     restored: tuple[str, ...] | None = None
     """While claims are being collected after a loss: who has restored theirs. ``None`` = whole."""
 
@@ -122,6 +153,10 @@ class Submitter(msgspec.Struct, frozen=True, omit_defaults=True):
     boot_id: str = ""
     pid: int = 0
     pid_started: int = 0
+    pid_space: int = 0
+    """The process namespace in which ``pid`` means something."""
+    installation: str = ""
+    """Processes of one installation share a store; empty where there is only one."""
     policy: Policy | None = None
     """The latest policy it saw."""
     address: str = ""
@@ -130,11 +165,30 @@ class Submitter(msgspec.Struct, frozen=True, omit_defaults=True):
 
 _LEDGER: Final = msgspec.json.Decoder(Ledger)
 _ENCODER: Final = msgspec.json.Encoder()
+_LISTS: Final = ("holds", "tickets")
 
 
 def encode(document: msgspec.Struct) -> bytes:
-    """The text form of any admission document."""
-    return _ENCODER.encode(document)
+    """The text form of any admission document: JSON, a ledger's with a line for each entry."""
+    if not isinstance(document, Ledger):
+        return _ENCODER.encode(document)
+    head = _ENCODER.encode(msgspec.structs.replace(document, holds={}, tickets={}))[:-1]
+    if document.format == FORMAT:  # a default, and yet what a reader asks for first
+        head = b'{"format":%d,' % FORMAT + head[1:]
+    parts = [head]
+    for name in _LISTS:
+        lines = [
+            _ENCODER.encode(key) + b":" + _ENCODER.encode(entry)
+            for key, entry in getattr(document, name).items()
+        ]
+        if lines:
+            parts.append(b'"' + name.encode() + b'":{\n' + b",\n".join(lines) + b"\n}")
+    return b",\n".join(parts) + b"}"
+
+
+def fence_text(ledger: Ledger) -> str:
+    """The latest fence as one word, for whoever compares it without reading the ledger."""
+    return f"{ledger.uid}/{ledger.fence}"
 
 
 def decode_ledger(body: bytes) -> Ledger:
@@ -153,9 +207,15 @@ def decode_ledger(body: bytes) -> Ledger:
             f"the ledger has format {ledger.format}; this blastyard reads up to {FORMAT}",
             "update this blastyard to the version that the others run",
         )
-    return ledger
+    # written again, it has what older readers would drop without a word
+    return msgspec.structs.replace(ledger, format=FORMAT)
+
+
+def family(search: str, hold: Hold) -> str:
+    """The run slot that a hold claims."""
+    return hold.ticket.family or search
 
 
 def families(holds: Mapping[str, Hold]) -> frozenset[str]:
     """The run slots that are claimed: one for each family."""
-    return frozenset(hold.ticket.family or search for search, hold in holds.items())
+    return frozenset(family(search, hold) for search, hold in holds.items())

@@ -7,7 +7,7 @@ from datetime import datetime
 from threading import Condition
 from weakref import WeakSet
 
-from blastyard.admission.port import Snapshot, Watch
+from blastyard.admission.port import Snapshot, Version, Watch
 
 
 class MemoryWatch:
@@ -60,7 +60,15 @@ class MemoryDocumentStore:
             names = sorted(name for name in self._documents if name.startswith(prefix))
             return {name: self._snapshot(name) for name in names}
 
-    def swap(self, name: str, version: int, body: bytes | None) -> Snapshot | None:
+    def glance(self, name: str) -> Snapshot:
+        """As :meth:`read`: there is no cache."""
+        return self.read(name)
+
+    def glance_all(self, prefix: str) -> Mapping[str, Snapshot]:
+        """As :meth:`scan`: there is no cache."""
+        return self.scan(prefix)
+
+    def swap(self, name: str, version: Version, body: bytes | None) -> Snapshot | None:
         """Write when the version still is ``version``; ``None`` on a conflict."""
         with self._condition:
             if self._snapshot(name).version != version:

@@ -14,8 +14,10 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from blastyard.admission import courtesy
 from blastyard.admission.census import Census, room
-from blastyard.admission.ledger import Ledger, Ticket
+from blastyard.admission.lease import STAMP
+from blastyard.admission.ledger import Ledger, Ticket, families
 from blastyard.admission.outcome import Reason, Waiting
 from blastyard.admission.timing import Timings
 from blastyard.domain.search import Priority
@@ -44,6 +46,8 @@ class Situation:
     census: Census
     gate_free_since: datetime | None = None
     """Since when Gate A has been free."""
+    room_since: datetime | None = None
+    """Since when a slot was seen to be free, where slots fall free without a word to the ledger."""
 
 
 def aged_level(ticket: Ticket, ageing: timedelta, now: datetime) -> int:
@@ -162,11 +166,35 @@ def turn_in(
         return Waiting(
             Reason.RESTORING, "the ledger was lost; its claims are being collected", place.position
         )
-    free = room(ledger, seen.census)
-    if free == 0:
-        return _no_room(ledger, seen.census, place)
+    if place.ticket.family not in families(ledger.holds):  # a child's family has its slot already
+        free = room(ledger, seen.census)
+        if free == 0:
+            return _no_room(ledger, seen.census, place)
+        left_alone = _left_alone(ledger, free, seen.now, timings, place.position)
+        if left_alone is not None:
+            return left_alone
     ahead = [other for other in queue[: place.position - 1] if other.obstacle is None]
     return _in_turn(place, ahead, ledger, seen, timings)
+
+
+def _left_alone(
+    ledger: Ledger, free: int, now: datetime, timings: Timings, position: int
+) -> Waiting | None:
+    """What is left free for programs that poll; ``None`` where nothing is owed to them."""
+    if free == 1 and courtesy.is_left(ledger, now, timings):
+        until = courtesy.slot_left_until(ledger, timings)
+        detail = "the free slot is left to a program that polls and was denied"
+        return Waiting(Reason.COURTESY, detail, position, until)
+    return pause(ledger, now, timings, position)
+
+
+def pause(ledger: Ledger, now: datetime, timings: Timings, position: int) -> Waiting | None:
+    """What everybody is told while Gate A is left free after long use; ``None`` = it is not."""
+    until = courtesy.paused_until(ledger, now, timings)
+    if until is None:
+        return None
+    detail = "the submit slot is left free for programs that poll"
+    return Waiting(Reason.PAUSE, detail, position, until)
 
 
 def _in_turn(
@@ -179,8 +207,9 @@ def _in_turn(
     grace = sum((patience(other.ticket, timings) for other in ahead), timedelta(0))
     starts = [
         at
-        for at in (ledger.turn_at, seen.gate_free_since)
-        if at is not None and at <= seen.now  # the store's clock may have been put back
+        for at in (ledger.turn_at, seen.gate_free_since, seen.room_since)
+        # somewhat later than now is what others think it is; much later, a clock was put back
+        if at is not None and at <= seen.now + STAMP
     ]
     opens_at = max(starts, default=seen.now - grace) + grace
     if seen.now >= opens_at:
@@ -205,18 +234,20 @@ def passed_over(ticket: Ticket, timings: Timings) -> int:
 
 def _no_room(ledger: Ledger, census: Census, place: Place) -> Waiting:
     ceiling = ledger.policy.ceiling
-    if ceiling == 0:
-        return Waiting(
-            Reason.DRAINED,
-            "the ceiling is 0: nothing starts until an operator raises it",
-            place.position,
-        )
+    if ceiling <= 0:
+        return drained(ceiling, place.position)
     held = len(ledger.holds)
     seen = len(census.families)
     detail = f"{held} running of at most {ceiling}"
     if seen:
         detail += f", {seen} seen in the cluster"
     return Waiting(Reason.CAPACITY, detail, place.position)
+
+
+def drained(ceiling: int, position: int) -> Waiting:
+    """What everybody is told where nothing may run."""
+    detail = f"the ceiling is {ceiling}: nothing starts until an operator raises it"
+    return Waiting(Reason.DRAINED, detail, position)
 
 
 def _obstacle_detail(place: Place, ledger: Ledger) -> str:

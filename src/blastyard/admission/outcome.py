@@ -23,6 +23,8 @@ class Reason(StrEnum):
     SUBMITTER = "submitter"
     RESTORING = "restoring"
     UNPUBLISHED = "unpublished"
+    COURTESY = "courtesy"
+    PAUSE = "pause"
 
     @property
     def phase(self) -> Phase:
@@ -34,6 +36,7 @@ _PHASES = {
     Reason.SUBMIT_SLOT: Phase.WAITING_FOR_SUBMIT_SLOT,
     Reason.TURN: Phase.WAITING_FOR_SUBMIT_SLOT,
     Reason.RESTORING: Phase.WAITING_FOR_SUBMIT_SLOT,
+    Reason.PAUSE: Phase.WAITING_FOR_SUBMIT_SLOT,
     Reason.PARKED: Phase.PARKED,
     Reason.BLOCKED: Phase.WAITING_FOR_DATABASE,
     Reason.SUBMITTER: Phase.WAITING_FOR_RUNNER,

@@ -5,8 +5,11 @@ implementer:
 
 * ``swap`` is atomic compare-and-swap on the version; a version is never used twice for one name,
   also not after the document was deleted and made again.
-* ``read`` is never answered from a cache. ``stamped_at`` is when the store last wrote the document
-  and ``now`` is the store's clock at the read, both of one clock that all submitters share.
+* ``read`` is never answered from a cache; ``glance`` and ``glance_all`` may be, and cost nothing
+  where there is one. What is decided on a glance is only whether asking is worthwhile, or it is
+  written by a ``swap``, which fails when the glance was old.
+* ``stamped_at`` is when the store last wrote the document and ``now`` is the store's clock at the
+  read, both of one clock that all submitters share.
 * Whatever cannot be told raises ``Unavailable``; a lost answer may mean that the swap happened, so
   callers read again.
 * A watch wakes after any change made by anybody, a submitter's sign of life excepted; it may wake
@@ -20,6 +23,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
+Version = int | str
+"""Opaque. Equal versions of one name are one writing of it; 0 when there is no document."""
+
+ABSENT: Final = 0
+
 LEASE: Final = "lease"
 LEDGER: Final = "ledger"
 SUBMITTER: Final = "submitter/"
@@ -31,10 +39,11 @@ class Snapshot:
 
     name: str
     body: bytes | None
-    version: int
-    """0 when there is no document."""
+    version: Version
     stamped_at: datetime | None
     now: datetime
+    is_fresh: bool = True
+    """Read just now; a glance at a cache is not."""
 
 
 class Watch(Protocol):
@@ -64,7 +73,15 @@ class DocumentStore(Protocol):
         """All documents whose name starts with ``prefix``, by name."""
         ...
 
-    def swap(self, name: str, version: int, body: bytes | None) -> Snapshot | None:
+    def glance(self, name: str) -> Snapshot:
+        """The document as it was lately; ``now`` is now."""
+        ...
+
+    def glance_all(self, prefix: str) -> Mapping[str, Snapshot]:
+        """As :meth:`scan`, as it was lately."""
+        ...
+
+    def swap(self, name: str, version: Version, body: bytes | None) -> Snapshot | None:
         """Write when the version still is ``version`` (0 = absent); ``None`` body deletes.
 
         Returns the new snapshot, or ``None`` on a conflict.

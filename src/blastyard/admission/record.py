@@ -15,7 +15,7 @@ from blastyard.admission.lease import Seen, SubmitLease
 from blastyard.admission.ledger import Ledger, decode_ledger, encode
 from blastyard.admission.port import LEASE, LEDGER, DocumentStore, Snapshot
 from blastyard.admission.timing import Timings
-from blastyard.domain.errors import Unavailable
+from blastyard.domain.errors import PASSING, BlastyardError, Unavailable
 
 CONFLICTS: Final = 200
 LOST_ANSWERS: Final = 2
@@ -60,15 +60,16 @@ class Record:
         self.timings = timings
         self.monotonic = monotonic
 
-    def ledger(self) -> tuple[Ledger | None, datetime]:
+    def ledger(self, *, glance: bool = False) -> tuple[Ledger | None, datetime]:
         """The ledger, or ``None`` when there is none, and the store's clock."""
-        snapshot = self.documents.read(LEDGER)
+        look = self.documents.glance if glance else self.documents.read
+        snapshot = look(LEDGER)
         ledger = None if snapshot.body is None else decode_ledger(snapshot.body)
         return ledger, snapshot.now
 
     def lease(self) -> Seen:
-        """The submit lease."""
-        return _see(self.documents.read(LEASE))
+        """The submit lease, as it was lately."""
+        return _see(self.documents.glance(LEASE))
 
     def change_ledger(self, rule: LedgerRule) -> Ledger:
         """Apply ``rule`` until it is written or has nothing to write; the ledger as it is then.
@@ -107,20 +108,38 @@ class Record:
 
     def _change(self, name: str, step: Callable[[Snapshot], tuple[bytes | None, T]]) -> T:
         lost = 0
+        look = self.documents.glance
         for _ in range(CONFLICTS):
             try:
-                snapshot = self.documents.read(name)
-                body, outcome = step(snapshot)
+                snapshot = look(name)
+                look = self.documents.read
+                decided = _decided(step, snapshot)
+                if decided is None:
+                    continue
+                body, outcome = decided
                 if body is None:
                     return outcome
                 if self.documents.swap(name, snapshot.version, body) is not None:
                     return outcome
             except Unavailable as error:
                 lost += 1
-                if lost > LOST_ANSWERS or error.code != "store_unavailable":
+                if lost > LOST_ANSWERS or error.code not in PASSING:
                     raise
         raise Unavailable(
             "store_unavailable",
             f"the {name} changed {CONFLICTS} times while it was being written",
             "try again; if it goes on, look at who writes it with `blastyard gate status`",
         )
+
+
+def _decided(
+    step: Callable[[Snapshot], tuple[bytes | None, T]], snapshot: Snapshot
+) -> tuple[bytes | None, T] | None:
+    """What a step comes to; ``None`` when only a glance says that there is nothing to write."""
+    try:
+        body, outcome = step(snapshot)
+    except BlastyardError:
+        if snapshot.is_fresh:
+            raise
+        return None
+    return None if body is None and not snapshot.is_fresh else (body, outcome)

@@ -10,11 +10,14 @@ from typing import Final
 import msgspec
 
 from blastyard.admission.ledger import Policy, Submitter, encode
-from blastyard.admission.port import SUBMITTER, DocumentStore
+from blastyard.admission.port import ABSENT, SUBMITTER, DocumentStore, Snapshot, Version
 from blastyard.admission.timing import Timings
 from blastyard.domain.errors import Unavailable
 
 CONFLICTS: Final = 20
+
+ROWLESS: Final = ("exec-", "command-")
+"""How submitters are called that have no store to come back to."""
 
 _DECODER = msgspec.json.Decoder(Submitter)
 
@@ -28,11 +31,25 @@ class Presence:
     gone: bool
     gone_for: timedelta
     """For how long this process has known that it is gone."""
-    version: int
+    version: Version
 
     def is_alive(self, timings: Timings) -> bool:
         """Whether its tickets take their turns."""
         return not self.gone and self.silent_for < timings.lapse
+
+
+def is_rowless(submitter: str) -> bool:
+    """Whether nothing can ever take up what this submitter leaves: all it knows is in its process,
+    and in the markers of what it submitted."""
+    return submitter.startswith(ROWLESS)
+
+
+def _decoded(name: str, body: bytes) -> Submitter:
+    """A submitter; of one that cannot be read only its signs of life are known."""
+    try:
+        return _DECODER.decode(body)
+    except msgspec.DecodeError:
+        return Submitter(name.removeprefix(SUBMITTER), "unreadable", -1)
 
 
 class Roster:
@@ -54,7 +71,7 @@ class Roster:
         self._is_gone = is_gone
         self._monotonic = monotonic
         self._gone_at: dict[str, float] = {}
-        self._version = 0
+        self._version: Version = ABSENT
 
     def beat(self, policy: Policy | None) -> None:
         """Give a sign of life, and remember the policy for the day the ledger is lost.
@@ -77,8 +94,10 @@ class Roster:
 
     def retire(self) -> None:
         """Sign off."""
-        self.forget(self._me.name)
-        self._version = 0
+        name, version = SUBMITTER + self._me.name, self._version
+        self._version = ABSENT
+        if version == ABSENT or self._documents.swap(name, version, None) is None:
+            self.forget(self._me.name)
 
     def forget(self, name: str) -> None:
         """Remove the document of a submitter that has ended."""
@@ -86,13 +105,20 @@ class Roster:
         if snapshot.body is not None:
             self._documents.swap(snapshot.name, snapshot.version, None)
 
+    def glance(self) -> Mapping[str, Presence]:
+        """Everybody, by name, as it was lately."""
+        return self._presences(self._documents.glance_all(SUBMITTER))
+
     def read(self) -> Mapping[str, Presence]:
         """Everybody, by name."""
+        return self._presences(self._documents.scan(SUBMITTER))
+
+    def _presences(self, snapshots: Mapping[str, Snapshot]) -> Mapping[str, Presence]:
         found = {}
-        for snapshot in self._documents.scan(SUBMITTER).values():
+        for snapshot in snapshots.values():
             if snapshot.body is None:
                 continue
-            submitter = _DECODER.decode(snapshot.body)
+            submitter = _decoded(snapshot.name, snapshot.body)
             silent_for = snapshot.now - (snapshot.stamped_at or snapshot.now)
             gone_for = self._gone_for(submitter)
             found[submitter.name] = Presence(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from blastyard import sqlite
-from blastyard.admission.port import SUBMITTER, Snapshot, Watch
+from blastyard.admission.port import SUBMITTER, Snapshot, Version, Watch
 from blastyard.admission.wakeup import Wakeup
 from blastyard.domain.errors import Unavailable
 
@@ -89,7 +89,15 @@ class SqliteDocumentStore:
             rows = connection.execute(_SCAN, (prefix, prefix + _LAST_CHARACTER)).fetchall()
             return {row[0]: _snapshot(row[0], row) for row in rows}
 
-    def swap(self, name: str, version: int, body: bytes | None) -> Snapshot | None:
+    def glance(self, name: str) -> Snapshot:
+        """As :meth:`read`: there is no cache."""
+        return self.read(name)
+
+    def glance_all(self, prefix: str) -> Mapping[str, Snapshot]:
+        """As :meth:`scan`: there is no cache."""
+        return self.scan(prefix)
+
+    def swap(self, name: str, version: Version, body: bytes | None) -> Snapshot | None:
         """Write when the version still is ``version``; ``None`` on a conflict.
 
         Wakes all watches when it wrote, signs of life apart. Raises ``Unavailable``: the swap may
@@ -117,7 +125,7 @@ class SqliteDocumentStore:
         _close_all(self._idle)
 
     def _swap(
-        self, connection: sqlite3.Connection, name: str, version: int, body: bytes | None
+        self, connection: sqlite3.Connection, name: str, version: Version, body: bytes | None
     ) -> _Row | None:
         connection.execute("BEGIN IMMEDIATE")
         sqlite.refuse_newer(sqlite.schema_version(connection), self._path)

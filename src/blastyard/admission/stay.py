@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blastyard.admission import hold as rules
 from blastyard.admission import lease as gate_a
+from blastyard.admission import observer
 from blastyard.admission.census import Census
-from blastyard.admission.ledger import Fence, Ledger
+from blastyard.admission.ending import unseen
+from blastyard.admission.ledger import Fence, Ledger, fence_text
+from blastyard.admission.markers import Marking
+from blastyard.admission.observer import Observer
 from blastyard.admission.order import Situation
-from blastyard.admission.outcome import Granted, Refused, Waiting
+from blastyard.admission.outcome import Granted, Reason, Refused, Waiting
+from blastyard.admission.outlook import Outlook
 from blastyard.admission.record import Record
-from blastyard.admission.timing import Timings
+from blastyard.admission.reservation import decide
 from blastyard.domain.errors import Unavailable
 
 
@@ -20,24 +26,54 @@ class LeaseLost(Exception):
     """Somebody else may be inside Gate A: touch nothing, end what was started."""
 
 
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What a stay works with."""
+
+    record: Record
+    outlook: Outlook
+    marking: Marking
+    shared: bool
+    """Programs that are no blastyards use the same gates."""
+    observer: Observer
+
+
 class Stay:
-    """What a holder of Gate A may do. Made by :meth:`Gate.enter`."""
+    """What a holder of Gate A may do. Made by :meth:`Gate.enter`.
+
+    ``after_another`` tells that the lease was taken from somebody who had not let it go.
+    """
 
     def __init__(
         self,
-        record: Record,
+        inside: Inside,
         holder: str,
         free_since: datetime | None,
         deadline: float,
-        observe: Callable[[], tuple[frozenset[str], Census]],
+        *,
+        after_another: bool = False,
     ) -> None:
         self.holder = holder
         self.deadline = deadline
         """Until when the guarded command may run, in monotonic seconds."""
         self.is_abandoned = False
-        self._record = record
+        self.census = Census()
+        """What ran when a slot was asked for."""
+        self._inside = inside
+        self._record = inside.record
         self._free_since = free_since
-        self._observe = observe
+        self._after_another = after_another
+        self._retired: frozenset[str] = frozenset()
+        self._tell = inside.observer
+        self._entered_at: float | None = None
+        self._was_waiting = False
+        self._closing = False
+        self._is_lost = False
+
+    def begin(self) -> None:
+        """The lease is certainly ours."""
+        self._entered_at = self._record.monotonic()
+        self._tell(observer.Entered(self.holder, taken_over=self._after_another))
 
     @property
     def is_trusted(self) -> bool:
@@ -48,49 +84,126 @@ class Stay:
         """Go on being inside; ``False`` once the lease is somebody else's."""
         asked_at = self._record.monotonic()
         if not self._record.change_lease(self._renewed):
+            if not self._closing:
+                self._lose()
             return False
-        self.deadline = gate_a.trusted_until(asked_at, self._timings)
+        self.deadline = gate_a.trusted_until(asked_at, self._record.timings)
+        self._tell(observer.Renewed(self.holder))
         return True
 
-    @property
-    def _timings(self) -> Timings:
-        return self._record.timings
-
     def _renewed(self, seen: gate_a.Seen) -> gate_a.SubmitLease | None:
-        return gate_a.renewed(seen, self.holder, self._timings)
+        return gate_a.renewed(seen, self.holder, self._record.timings)
 
-    def reserve(self, attempt: rules.Attempt) -> Granted | Waiting | Refused:
-        """Ask for a run slot. Raises :class:`LeaseLost` when the stay is over."""
-        alive, census = self._observe()
-        outcome: Granted | Waiting | Refused = Refused("not asked")
+    # -- asking for a slot ---------------------------------------------------------------------
 
-        def rule(ledger: Ledger, now: datetime) -> Ledger | None:
-            nonlocal outcome
-            self._check()
-            seen = Situation(now, alive, census, self._free_since)
-            match rules.reserve(ledger, attempt, seen, self._timings):
-                case rules.Reserved(ledger=after, granted=granted):
-                    outcome = granted
-                    return None if after is ledger else after
-                case denied:
-                    outcome = denied
-                    return None
+    def reserve(
+        self, attempt: rules.Attempt, *, stands_in: bool = True
+    ) -> Granted | Waiting | Refused:
+        """Ask for a run slot; peers see it taken when this returns a grant.
 
-        self._record.change_ledger(rule)
+        ``stands_in=False`` is for a submission whose first objects are its finalizer and companion:
+        it shows itself.
+
+        Raises :class:`LeaseLost` when the stay is over, and ``Unavailable``; a slot that was
+        reserved by then stays so.
+        """
+        self.assert_markers()
+        alive, self.census = self._inside.outlook.observe()
+        ledger, outcome = self._ask(attempt, alive)
+        if isinstance(outcome, Waiting) and outcome.reason is Reason.CAPACITY:
+            ledger, outcome = self._ask_again(attempt, alive, ledger, outcome)
+        self._report(attempt.search, ledger, outcome)
+        if isinstance(outcome, Granted) and stands_in:
+            self._show(attempt.search, ledger)
         return outcome
 
-    def confirm(self, search: str, fence: Fence) -> bool:
-        """Say that the submission is complete; ``False`` when another grant replaced this one."""
-        confirmed = True
+    def _ask(
+        self, attempt: rules.Attempt, alive: frozenset[str]
+    ) -> tuple[Ledger, Granted | Waiting | Refused]:
+        outcome: Granted | Waiting | Refused = Refused("not asked")
+        gone: frozenset[str] = frozenset()
 
         def rule(ledger: Ledger, now: datetime) -> Ledger | None:
-            nonlocal confirmed
-            outcome = rules.confirm(ledger, search, fence, now)
-            confirmed = not isinstance(outcome, Refused)
+            nonlocal outcome, gone
+            self._check()
+            room_since = self._inside.outlook.room_since
+            seen = Situation(now, alive, self.census, self._free_since, room_since)
+            shared = self._inside.shared
+            after, outcome = decide(ledger, attempt, seen, self._record.timings, shared=shared)
+            self._was_waiting |= attempt.search in ledger.tickets
+            gone = frozenset(ledger.holds.keys() - after.holds.keys())
+            self._retired |= gone
+            return None if after is ledger else after
+
+        written = self._record.change_ledger(rule)
+        if gone:
+            self._tell(observer.Retired(gone))
+        return written, outcome
+
+    def _ask_again(
+        self, attempt: rules.Attempt, alive: frozenset[str], ledger: Ledger, outcome: Waiting
+    ) -> tuple[Ledger, Granted | Waiting | Refused]:
+        """Slots may be kept for searches that have just ended: look for their finalizers."""
+        names = unseen(ledger, self.census)
+        found = self._inside.outlook.finished(names) if names else frozenset()
+        if not found:
+            return ledger, outcome
+        self.census = replace(self.census, finished=self.census.finished | found)
+        return self._ask(attempt, alive)
+
+    def _report(self, search: str, ledger: Ledger, outcome: Granted | Waiting | Refused) -> None:
+        if not isinstance(outcome, Granted):
+            inputs = observer.Inputs.of(ledger, self.census)
+            self._tell(observer.Denied(search, outcome, inputs))
+            return
+        hold = ledger.holds[search]
+        waited = (hold.since - hold.ticket.ticketed_at).total_seconds()
+        self._tell(
+            observer.Granted(
+                search,
+                hold.fence,
+                max(0.0, waited) if self._was_waiting else None,
+                self._record.monotonic(),
+            )
+        )
+
+    def _show(self, search: str, ledger: Ledger) -> None:
+        """Have the stand-in up before any command of the search runs."""
+        self._check()
+        self._inside.marking.stand_in(
+            search, ledger.holds[search], holder=self.holder, fence=fence_text(ledger)
+        )
+
+    def assert_markers(self) -> None:
+        """Whoever takes the lease from another has the markers of all holds up first: the other
+        may have been stopped before it put its own."""
+        if self._after_another:
+            self._inside.marking.assert_all(holder=self.holder)
+            self._after_another = False
+
+    # -- what became of the command ------------------------------------------------------------
+
+    def confirm(self, search: str, fence: Fence, made: rules.Submission | None = None) -> bool:
+        """Say that the submission is complete; ``False`` when another grant replaced this one."""
+        return self._told(lambda ledger, now: rules.confirm(ledger, search, fence, now, made))
+
+    def fail(self, search: str, fence: Fence) -> bool:
+        """Say that the command failed; ``False`` as for :meth:`confirm`."""
+        return self._told(lambda ledger, now: rules.fail(ledger, search, fence, now))
+
+    def _told(self, rule: rules.FenceRule) -> bool:
+        stands = True
+
+        def apply(ledger: Ledger, now: datetime) -> Ledger | None:
+            nonlocal stands
+            outcome = rule(ledger, now)
+            stands = not isinstance(outcome, Refused)
             return None if isinstance(outcome, Refused) else outcome
 
-        self._record.change_ledger(rule)
-        return confirmed
+        self._record.change_ledger(apply)
+        return stands
+
+    # -- leaving -------------------------------------------------------------------------------
 
     def abandon(self) -> None:
         """Something of this stay may still act: the lease is not cleared but left to lapse.
@@ -98,15 +211,34 @@ class Stay:
         The command's deadline ends it before anybody may take over.
         """
         self.is_abandoned = True
+        self._tell(observer.Abandoned(self.holder))
 
     def close(self) -> bool:
         """Leave Gate A; ``True`` once the lease is certainly not ours any more."""
+        if not (self._closing or self.is_trusted):
+            self._lose()
+        self._closing = True  # a beat that finds the lease released has lost nothing
         try:
             self._record.change_lease(lambda seen: gate_a.released(seen, self.holder))
         except Unavailable:
+            self._tell(observer.ReleaseFailed(self.holder))
             return False
+        if self._entered_at is not None and not self._is_lost:
+            held = self._record.monotonic() - self._entered_at
+            self._tell(observer.Left(self.holder, held))
+        for search in self._retired:  # what fails here is swept later
+            with suppress(Unavailable):
+                self._inside.marking.markers.drop(search)
         return True
 
     def _check(self) -> None:
         if not self.is_trusted:
+            self._lose()
             raise LeaseLost(self.holder)
+
+    def _lose(self) -> None:
+        """Somebody may be inside already, where the lease was deleted or edited by hand."""
+        self.deadline = min(self.deadline, self._record.monotonic())
+        if self._entered_at is not None and not self._is_lost:
+            self._is_lost = True
+            self._tell(observer.Lost(self.holder))

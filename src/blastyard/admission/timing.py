@@ -35,6 +35,14 @@ class Timings:
     patient_turn: timedelta = timedelta(seconds=45)
     """The turn of a head that was passed over :attr:`passes` times."""
     passes: int = 3
+    settle: timedelta = timedelta(seconds=60)
+    """How long a request that timed out may still arrive, and a search may stay unseen."""
+    courtesy: timedelta = timedelta(seconds=45)
+    """How long a slot, or Gate A, is left free for programs that poll."""
+    unbroken_use: timedelta = timedelta(seconds=600)
+    """After so much use of Gate A without such a pause, one is made."""
+    marker: timedelta = timedelta(days=3)
+    """How long a marker stands by itself; extended while its search lives."""
     forgotten: timedelta = timedelta(seconds=7200)
     """How long the claims of a silent submitter are waited for when the ledger was lost."""
 

@@ -19,6 +19,7 @@ from blastyard.admission.restoration import Claim
 from blastyard.admission.sql import SqliteDocumentStore
 from blastyard.admission.timing import Timings
 from blastyard.admission.wakeup import Wakeup
+from blastyard.bootstrap.instrument import SILENT, Followed, Instruments, instruments_of
 from blastyard.bootstrap.seam import PLAIN, Seam
 from blastyard.domain.clock import Clock, SystemClock
 from blastyard.domain.errors import Misconfigured
@@ -114,6 +115,10 @@ class OpenGate:
     gate: Gate
     documents: DocumentStore
     clock: Clock
+    tend: Callable[[], None] = lambda: None
+    """Keeps what is shared with others in order; called every few seconds."""
+    instruments: Instruments = SILENT
+    """What counts and logs here; to be closed after everything else."""
 
 
 def _upgrade(path: Path) -> None:
@@ -134,15 +139,26 @@ def open_gate(
 
     Whoever only looks, or changes a row, need not be ``signed_on``; whoever runs searches must.
     """
+    if settings.on_cluster:
+        from blastyard.bootstrap.cluster import open_cluster_gate  # noqa: PLC0415  (brings HTTP)
+
+        return open_cluster_gate(settings, me, claims, signed_on=signed_on, seam=seam)
     home = Home(settings.directory).make()
     wakeup = Wakeup(home.run)
     documents = seam.documents(SqliteDocumentStore(home.database, wakeup=wakeup, upgrade=_upgrade))
     clock = SystemClock()
+    instruments = instruments_of(settings, me) if signed_on else SILENT
     around = Surroundings(
-        clock.monotonic, is_gone, NothingForeign(), lambda: uuid.uuid4().hex, claims
+        clock.monotonic,
+        is_gone,
+        NothingForeign(),
+        lambda: uuid.uuid4().hex,
+        claims,
+        observer=instruments.observer,
     )
     seed = Policy(ceiling=settings.max_run_concurrency)
     gate = Gate(documents, me, GateSettings(seed, seam.timings or timings(settings)), around)
     if signed_on:
         gate.beat()
-    return OpenGate(gate, documents, clock)
+    instruments.follow(Followed(gate, seed))
+    return OpenGate(gate, documents, clock, instruments=instruments)

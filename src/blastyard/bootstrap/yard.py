@@ -11,6 +11,7 @@ from blastyard.admission.gate import Gate
 from blastyard.admission.ledger import Submitter
 from blastyard.admission.port import DocumentStore
 from blastyard.bootstrap.gate import Home, open_gate
+from blastyard.bootstrap.instrument import Instruments
 from blastyard.bootstrap.seam import PLAIN, Seam
 from blastyard.domain.clock import Clock
 from blastyard.domain.fasta import FastaLimits
@@ -61,6 +62,7 @@ class Yard:
     handover: Handover
     make_worker: Callable[[Callable[[Search], bool]], Worker]
     """A worker of this process; the argument says whether to adopt one more orphaned search."""
+    instruments: Instruments
 
     def close(self) -> None:
         """Hand over what this process looks after, sign off, let go of files and sockets."""
@@ -70,6 +72,7 @@ class Yard:
         finally:
             self.documents.close()
             self.store.close()
+            self.instruments.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,7 @@ def open_yard(
         Arrivals(store, gate, databases),
         retention,
         Tidy(store, files, engine, tasks, clock.monotonic),
+        opened.tend,
     )
 
     def make_worker(wants: Callable[[Search], bool]) -> Worker:
@@ -188,6 +192,7 @@ def open_yard(
         sweep,
         Handover(store, gate, engine),
         make_worker,
+        opened.instruments,
     )
 
 

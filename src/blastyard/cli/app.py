@@ -18,6 +18,11 @@ from blastyard.cli import (
     changing,
     completion,
     databases,
+    executing,
+    gate_cluster,
+    gate_status,
+    gate_upkeep,
+    gate_watch,
     gating,
     installation,
     looking,
@@ -28,6 +33,8 @@ from blastyard.settings import read_settings
 
 OPTIONS_FOLLOW: Final = frozenset({"search", "submit"})
 """Commands that take BLAST+ options after ``--``."""
+WORDS_FOLLOW: Final = OPTIONS_FOLLOW | {"exec"}
+"""Commands whose own options end at ``--``."""
 
 Command = Callable[..., int]
 
@@ -46,6 +53,11 @@ COMMANDS: Final[Sequence[tuple[str, Command, str]]] = (
     ("cancel", changing.cancel, "cancel 3f2a91c7"),
     ("rerun", asking.rerun, "rerun 3f2a91c7"),
     ("delete", changing.delete, "delete 3f2a91c7"),
+    (
+        "exec",
+        executing.execute,
+        "exec --wait 30m -- elastic-blast submit --cfg my.ini --idempotency-key {id}",
+    ),
     ("serve", installation.serve, "serve --port 8642"),
     ("doctor", installation.doctor, "doctor"),
     ("version", installation.version, "version --json"),
@@ -59,11 +71,16 @@ DATABASE_COMMANDS: Final[Sequence[tuple[str, Command, str]]] = (
     ("remove", databases.remove, "db remove genomes"),
 )
 GATE_COMMANDS: Final[Sequence[tuple[str, Command, str]]] = (
-    ("status", gating.status, "gate status"),
+    ("status", gate_status.status, "gate status"),
+    ("watch", gate_watch.watch, "gate watch"),
     ("ceiling", gating.ceiling, "gate ceiling 4"),
     ("user-cap", gating.user_cap, "gate user-cap 2"),
     ("park", gating.park, "gate park 3f2a91c7"),
     ("unpark", gating.unpark, "gate unpark 3f2a91c7"),
+    ("forget", gate_upkeep.forget, "gate forget job-7d1f0b"),
+    ("sweep", gate_upkeep.sweep, "gate sweep"),
+    ("install", gate_cluster.install, "gate install --dry-run"),
+    ("check", gate_cluster.check, "gate check"),
 )
 
 EPILOG: Final = (
@@ -138,8 +155,8 @@ def run(argv: Sequence[str]) -> int:
         if not error.format_message():  # no command: the help has been shown
             return report.MISUSED
         return report.fail(_misused(error), as_json=as_json)
-    except BlastyardError as error:
-        return report.fail(error, as_json=as_json)
+    except (BlastyardError, UnicodeEncodeError) as error:
+        return report.fail(_told(error), as_json=as_json)
     except (_NobodyReads, BrokenPipeError):
         return _nobody_reads()
     except Exception as error:  # the last place where it can be told
@@ -149,7 +166,7 @@ def run(argv: Sequence[str]) -> int:
 def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """Our arguments, and the BLAST+ options after ``--`` where the command takes some."""
     words = list(argv)
-    if not words or words[0] not in OPTIONS_FOLLOW or "--" not in words:
+    if not words or words[0] not in WORDS_FOLLOW or "--" not in words:
         return words, []
     border = words.index("--")
     return words[:border], words[border + 1 :]
@@ -169,7 +186,17 @@ def _misused(error: TyperException) -> BlastyardError:
     step = f"{path} --help"
     if path.rpartition(" ")[2] in OPTIONS_FOLLOW:
         step += " (BLAST+ options stand after --)"
-    return CallerMistake("request_invalid", error.format_message(), step)
+    message = error.format_message().replace("Value error, ", "")  # pydantic's, for nobody here
+    return CallerMistake("request_invalid", message, step)
+
+
+def _told(error: BlastyardError | UnicodeEncodeError) -> BlastyardError:
+    """Bytes that are not UTF-8 reach Python as lone surrogates, which no store takes."""
+    if isinstance(error, BlastyardError):
+        return error
+    message = f"{error.object!r} is not UTF-8 text"
+    step = "write names, tags and users in UTF-8; only files may be called otherwise"
+    return CallerMistake("request_invalid", message, step)
 
 
 def _nobody_reads() -> int:

@@ -41,9 +41,11 @@ def add(  # noqa: PLR0913, PLR0917  (the options a person may give)
 ) -> int:
     """Register a database: built from a FASTA file, or used where it stands with --path."""
     if (fasta is None) == (path is None):
-        raise CallerMistake(
-            "database_invalid", "name a FASTA file to build from, or --path PREFIX, not both", ""
-        )
+        raise _invalid("name a FASTA file to build from, or --path PREFIX, not both")
+    if path is not None and title:
+        raise _invalid("a database that stands somewhere has its title; leave --title out")
+    if path is None and copying:
+        raise _invalid("--copying is for files that arrive at a --path; leave it out")
     with opened() as yard:
         if path is not None:
             added = yard.databases.add_path(name, path, sequence_type, copying=copying)
@@ -53,6 +55,10 @@ def add(  # noqa: PLR0913, PLR0917  (the options a person may give)
     for notice in notices:
         report.tell(f"note: {notice}")
     return _tell(added, as_json=as_json)
+
+
+def _invalid(message: str) -> CallerMistake:
+    return CallerMistake("database_invalid", message, "blastyard db add --help")
 
 
 def _build(

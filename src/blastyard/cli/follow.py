@@ -94,7 +94,7 @@ class Follower:
         others = [search for search in searches if search.runner != me.name]
         if not others:
             return
-        present = self._yard.gate.submitters()
+        present = self._yard.gate.siblings()
         alive = [seen for seen in present.values() if seen.is_alive(self._yard.gate.timings)]
         if any(seen.submitter.kind == SERVICE for seen in alive):
             return

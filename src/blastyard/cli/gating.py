@@ -1,96 +1,18 @@
-"""`gate`: who may run, who waits and why, and what an operator decides."""
+"""`gate ceiling`, `user-cap`, `park`, `unpark`: what an operator decides about who may run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blastyard.cli import option, report, table
-from blastyard.cli.session import SHORT, opened, person
+from blastyard.cli import option, report
+from blastyard.cli.gate_scene import on_cluster, scene
+from blastyard.cli.session import person, settings_of_command, visited
 
 if TYPE_CHECKING:
-    from blastyard.bootstrap.yard import Yard
-    from blastyard.domain.search import Search
     from blastyard.service.view import Shape
-
-
-def status(as_json: option.AsJson = False) -> int:
-    """Show who holds the run slots, who waits, in which order, why and since when."""
-    from blastyard.service.view import queue_shape  # noqa: PLC0415  (help needs none of it)
-
-    with opened() as yard:
-        shape = queue_shape(yard.searches.queue())
-    if as_json:
-        report.print_json(shape)
-    else:
-        _print_status(shape)
-    return 0
-
-
-def _print_status(shape: Shape) -> None:
-    slot = shape["submit_slot"]
-    holder = f"held by {slot['holder']}" if slot["holder"] else "free"
-    table.print_facts(
-        [
-            ("ceiling", _ceiling(shape)),
-            ("per user", shape["user_cap"] or "no cap"),
-            ("submit slot", f"{holder}{'; ' + slot['note'] if slot.get('note') else ''}"),
-            ("ledger", None if shape["whole"] else "was lost; claims are being collected"),
-            *(("changed", _change(change)) for change in shape["policy_changes"][-3:]),
-            *(("submitter", _submitter(each)) for each in shape["submitters"]),
-        ]
-    )
-    if shape["running"]:
-        print()
-        _print_running(shape)
-    if shape["waiting"]:
-        print()
-        _print_waiting(shape)
-
-
-def _ceiling(shape: Shape) -> str:
-    return f"{shape['ceiling']} ({len(shape['running'])} running, {len(shape['waiting'])} waiting)"
-
-
-def _change(change: dict[str, Any]) -> str:
-    return f"{change['what']} by {change['by']} at {table.at(change['at'])}"
-
-
-def _submitter(each: dict[str, Any]) -> str:
-    silent = f"silent for {each['silent_seconds']:.0f} s"
-    address = f", {each['address']}" if each["address"] else ""
-    return f"{each['label'] or each['name']}{address}: {'gone' if each['gone'] else silent}"
-
-
-def _print_running(shape: Shape) -> None:
-    rows = [
-        [
-            each["search"][:SHORT],
-            each["user"],
-            table.at(each["since"]),
-            f"{each['state']}, fence {each['fence']}",
-            each["submitter"],
-        ]
-        for each in shape["running"]
-    ]
-    table.print_table(["RUNNING", "USER", "SINCE", "HOLD", "RUN BY"], rows)
-
-
-def _print_waiting(shape: Shape) -> None:
-    rows = [
-        [
-            each["position"],
-            each["search"][:SHORT],
-            each["user"],
-            table.at(each["since"]),
-            each["phase"],
-            each["reason"],
-        ]
-        for each in shape["waiting"]
-    ]
-    table.print_table(["PLACE", "WAITING", "USER", "SINCE", "PHASE", "WHY"], rows)
+    from blastyard.settings import Settings
 
 
 def ceiling(
@@ -98,7 +20,7 @@ def ceiling(
     as_json: option.AsJson = False,
 ) -> int:
     """Change how many searches run at a time; takes effect at once, and stops none."""
-    return _change_policy(as_json, lambda yard, by: yard.gate.change_policy(by, ceiling=number))
+    return _change_policy(as_json, ceiling=number)
 
 
 def user_cap(
@@ -106,34 +28,62 @@ def user_cap(
     as_json: option.AsJson = False,
 ) -> int:
     """Change how many searches of one user run at a time."""
-    return _change_policy(as_json, lambda yard, by: yard.gate.change_policy(by, cap=number))
+    return _change_policy(as_json, cap=number)
 
 
-def _change_policy(as_json: bool, change: Callable[[Yard, str], Any]) -> int:
-    with opened() as yard:
-        policy = change(yard, person(yard.settings))
+def _change_policy(as_json: bool, *, ceiling: int | None = None, cap: int | None = None) -> int:
+    settings = settings_of_command()
+    with scene(settings) as seen:
+        policy = seen.gate.change_policy(person(settings), ceiling=ceiling, cap=cap)
     if as_json:
         report.print_json({"ceiling": policy.ceiling, "user_cap": policy.user_cap})
     else:
         print(f"ceiling {policy.ceiling}, per-user cap {policy.user_cap or 'none'}")
+    if policy.ceiling == 0:
+        report.tell("note: the queue is drained: nothing more starts until the ceiling is raised")
     return 0
 
 
 def park(search_id: option.SearchId, as_json: option.AsJson = False) -> int:
     """Set a waiting search aside: it keeps its place, and others go first."""
-    return _set_aside(as_json, lambda yard: yard.searches.park(search_id, person(yard.settings)))
+    return _set_aside(search_id, as_json, is_aside=True)
 
 
 def unpark(search_id: option.SearchId, as_json: option.AsJson = False) -> int:
     """Let a search that was set aside take its turn again."""
-    return _set_aside(as_json, lambda yard: yard.searches.unpark(search_id))
+    return _set_aside(search_id, as_json, is_aside=False)
 
 
-def _set_aside(as_json: bool, act: Callable[[Yard], Search]) -> int:
-    with opened() as yard:
-        shape = yard.searches.shape(act(yard))
+def _set_aside(search_id: str, as_json: bool, *, is_aside: bool) -> int:
+    settings = settings_of_command()
+    act = _on_cluster if settings.on_cluster else _on_machine
+    shape = act(settings, search_id, is_aside=is_aside)
     if as_json:
         report.print_json(shape)
     else:
         print(f"{shape['id']} {shape['reason'] or shape['state']}")
     return 0
+
+
+def _on_machine(settings: Settings, search_id: str, *, is_aside: bool) -> Shape:
+    with visited(settings) as yard:
+        searches = yard.searches
+        if is_aside:
+            return searches.shape(searches.park(search_id, person(settings)))
+        return searches.shape(searches.unpark(search_id))
+
+
+def _on_cluster(settings: Settings, search_id: str, *, is_aside: bool) -> Shape:
+    """Only what is published can be set aside: who published it may be any other program."""
+    from blastyard.service.operating import Operating  # noqa: PLC0415  (help needs none of it)
+
+    with on_cluster(settings) as seen:
+        operating = Operating(seen.gate, seen.documents, seen.where)
+        if is_aside:
+            search = operating.park(search_id, person(settings))
+        else:
+            search = operating.unpark(search_id)
+        places = seen.shape()["waiting"]
+    place = next((each for each in places if each["search"] == search), None)
+    gone: Shape = {"search": search, "phase": None, "reason": "waits no more"}
+    return {"id": search, **(place or gone)}

@@ -118,6 +118,11 @@ def holders(view: View) -> list[str]:
 
 def elapsed(since: datetime, now: datetime) -> str:
     """A span as ``m:ss``, or ``h:mm:ss``."""
-    minutes, seconds = divmod(max(0, int((now - since).total_seconds())), 60)
+    return elapsed_seconds((now - since).total_seconds())
+
+
+def elapsed_seconds(span: float) -> str:
+    """As :func:`elapsed`, of seconds."""
+    minutes, seconds = divmod(max(0, int(span)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

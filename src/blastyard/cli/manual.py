@@ -32,6 +32,7 @@ EXIT_CODES = (
     (errors.TIMEOUT, "it waited, or ran, too long"),
     (errors.PERMISSION, "this account may not do that"),
     (errors.DEPENDENCY, "something is not installed"),
+    (errors.CLUSTER, "the cluster did not answer, or cannot be used as it is set up"),
     (errors.INTERRUPTED, "interrupted or cancelled"),
     (errors.NOT_READY, "the store, the result or the service is not ready"),
     (141, "nobody read the output to its end"),

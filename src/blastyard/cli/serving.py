@@ -15,7 +15,7 @@ from blastyard.settings import Settings
 
 def run(settings: Settings, host: str, port: int, *, as_json: bool) -> int:
     """Serve until a signal; says at once where a service is that runs already."""
-    log_to_stderr(settings.log_level)
+    log_to_stderr(settings.log_level, settings.log_format)
     there = _running(settings)
     if there:
         _tell(there, "is already served", as_json=as_json)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from blastyard.cli.report import log_to_terminal
+from blastyard.cli.report import log_style, log_to_terminal
 from blastyard.settings import Settings, account_name, read_settings
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ SHORT: Final = 8
 def settings_of_command() -> Settings:
     """The settings, with log lines going to the terminal: warnings, or all when asked for."""
     settings = read_settings()
-    level = "warning" if settings.log_level == "info" else settings.log_level
-    log_to_terminal(level, debug=settings.is_debug)
+    log_to_terminal(*log_style(settings), debug=settings.is_debug)
     return settings
 
 

@@ -11,6 +11,11 @@ WIDE = 10_000
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table on standard output; the last column takes what room is left."""
+    print("\n".join(table_lines(heads, rows)))
+
+
+def table_lines(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """The lines of a table, as wide as standard output where that is a terminal."""
     from rich.console import Console  # noqa: PLC0415  (JSON does without)
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -23,15 +28,20 @@ def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     console = Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
     with console.capture() as captured:
         console.print(table)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
     """Names and values, one a line; what is empty is left out."""
+    for line in fact_lines(facts):
+        print(line)
+
+
+def fact_lines(facts: Iterable[tuple[str, object]]) -> list[str]:
+    """The lines of names and values; what is empty is left out."""
     known = [(name, _cell(value)) for name, value in facts if value not in (None, "", [], ())]
     width = max((len(name) for name, _ in known), default=0)
-    for name, value in known:
-        print(f"{name:<{width}}  {value}")
+    return [f"{name:<{width}}  {value}" for name, value in known]
 
 
 def at(instant: str | None) -> str:

@@ -111,6 +111,11 @@ CODES: Final[dict[str, CodeMeaning]] = {
     "store_unavailable": CodeMeaning(NOT_READY, 503, "The store did not answer"),
     "store_newer": CodeMeaning(NOT_READY, 503, "The store was written by a newer blastyard"),
     "ledger_unreadable": CodeMeaning(NOT_READY, 503, "The ledger cannot be read"),
+    # the cluster
+    "cluster_unavailable": CodeMeaning(CLUSTER, 503, "The cluster's API server did not answer"),
+    "cluster_forbidden": CodeMeaning(PERMISSION, 403, "The cluster refuses this credential"),
+    "cluster_misconfigured": CodeMeaning(CLUSTER, 500, "The cluster cannot be used as set up"),
+    "lease_lost": CodeMeaning(INTERRUPTED, 503, "The submit lease was lost"),
     "settings_invalid": CodeMeaning(INPUT, 500, "The settings contradict each other"),
     "permission_denied": CodeMeaning(PERMISSION, 403, "This account may not do that"),
     "internal": CodeMeaning(UNKNOWN, 500, "Something unexpected happened"),
@@ -150,6 +155,10 @@ class Conflict(CallerMistake):
 
 class Unavailable(BlastyardError):
     """It cannot be told what is true now; no admission may follow from it."""
+
+
+PASSING: Final = frozenset({"store_unavailable", "cluster_unavailable"})
+"""Codes of errors that go away by themselves: asking again is the remedy."""
 
 
 class Misconfigured(BlastyardError):

@@ -102,11 +102,16 @@ class Reflector(Generic[T]):
         self._closed = False
         self._version = ""
         self._resync_at = 0.0
+        self._heard_at = 0.0
 
     @property
     def is_following(self) -> bool:
-        """Whether what was told is what there is, but for what is on its way."""
-        return bool(self._version) and self.trouble is None
+        """Whether what was told is what there is, but for what is on its way.
+
+        A loop that has not heard anything for twice the quiet limit hangs somewhere.
+        """
+        silent_for = self._monotonic() - self._heard_at
+        return bool(self._version) and self.trouble is None and silent_for <= 2 * self._pace.quiet
 
     def run(self) -> None:
         """Go on until closed."""
@@ -131,6 +136,7 @@ class Reflector(Generic[T]):
             )
             self._sink.listed(listing)
             self._version = listing.version
+            self._heard_at = listing.received_at
             self._resync_at = self._monotonic() + self._pace.resync
         self._follow()
 
@@ -161,6 +167,7 @@ class Reflector(Generic[T]):
     def _take_in(self, stream: Watching[T]) -> bool:
         """Take in what it tells; whether it is us who had enough of it."""
         self.trouble = None
+        self._heard_at = self._monotonic()
         for event in stream.events(self._pace.quiet):
             match event:
                 case Expired():
@@ -173,6 +180,7 @@ class Reflector(Generic[T]):
                 case _:
                     version = event.version
             self._version = version
+            self._heard_at = self._monotonic()
             self._delay = self._pace.shortest_pause
             if self._monotonic() >= self._resync_at:
                 return True

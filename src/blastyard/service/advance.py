@@ -13,7 +13,7 @@ from blastyard.domain.job import Phase, State
 from blastyard.domain.search import DatabaseState, Event, Search
 from blastyard.engine.port import Engine, Exited, Lost, Running
 from blastyard.service.attempt import Attempts, NotNow, Started
-from blastyard.service.ending import Endings
+from blastyard.service.ending import BY_PEER, ON_REQUEST, Endings
 from blastyard.service.outcome import NOW, Done, Wait
 from blastyard.service.task import Tasks
 from blastyard.service.window import Window
@@ -86,6 +86,32 @@ class Advance:
     # -- waiting -------------------------------------------------------------------------------
 
     def _queued(self, search: Search) -> Done | Wait:
+        try:
+            return self._decided(search)
+        except Unavailable as error:
+            ended = self._undecided(search.id, error)
+            if ended is not None:
+                return ended
+            raise
+
+    def _undecided(self, search_id: str, error: Unavailable) -> Done | None:
+        """It cannot be told whether it may run: it waits for that reason, and its deadline runs."""
+        search = self._store.get(search_id)
+        is_ours = search.runner == self._gate.me.name
+        if search.state not in (State.QUEUED, State.ADMITTING) or not is_ours:
+            return None  # a command may have begun
+        waiting = Waiting(Reason.SUBMIT_SLOT, error.message)
+        overdue = _overdue(search, waiting, self._store.now())
+        if overdue is not None:
+            return self._failed(search, overdue)
+        if (search.state, search.phase) != (State.QUEUED, waiting.phase):
+            self._store.update(
+                replace(search, state=State.QUEUED, phase=waiting.phase),
+                Event(State.QUEUED, waiting.phase, waiting.detail),
+            )
+        return None
+
+    def _decided(self, search: Search) -> Done | Wait:
         not_ready = self._database_wait(search)
         if not_ready is not None:
             return not_ready
@@ -115,18 +141,20 @@ class Advance:
 
     def _wait(self, search: Search, waiting: Waiting) -> Done | Wait:
         delay = FLOOR
-        if moments := _moments(search, waiting):
+        if waiting.until is not None:
+            delay = min(delay, waiting.until - self._gate.now())
+        if deadlines := _deadlines(search):
             now = self._store.now()
             overdue = _overdue(search, waiting, now)
             if overdue is not None:
                 return self._failed(search, overdue)
-            delay = max(NOW, min(FLOOR, *(at - now for at in moments)))
+            delay = min(delay, *(at - now for at in deadlines))
         if search.phase != waiting.phase:
             self._store.update(
                 replace(search, phase=waiting.phase),
                 Event(State.QUEUED, waiting.phase, waiting.detail),
             )
-        return Wait(delay, waiting.phase)
+        return Wait(max(NOW, delay), waiting.phase)
 
     def _attempt(self, search: Search) -> Done | Wait:
         try:
@@ -165,6 +193,8 @@ class Advance:
     def _running(self, search: Search) -> Done | Wait:
         if search.run is None:
             return self.retry(search, "the attempt left no trace")
+        if self._gate.is_cancelled(search.id):
+            return self._cancelled(search, BY_PEER)
         match self._engine.poll(self._tasks.remains(search), search.run):
             case Running():
                 return Wait(FLOOR, State.RUNNING)
@@ -210,14 +240,14 @@ class Advance:
         )
         return Wait(NOW, Phase.WAITING_FOR_CAPACITY)
 
-    def _failed(self, search: Search, failure: Failure) -> Done | Wait:
+    def _failed(self, search: Search, failure: Failure) -> Done:
         self._endings.fail(search, failure)
         return self._ended(search)
 
-    def _cancelled(self, search: Search) -> Done | Wait:
+    def _cancelled(self, search: Search, why: str = ON_REQUEST) -> Done | Wait:
         if search.run is not None:
             self._engine.cancel(search.run)
-        self._endings.cancel(search)
+        self._endings.cancel(search, why)
         return self._ended(search)
 
     def _ended(self, search: Search) -> Done:
@@ -238,7 +268,7 @@ def _overdue(search: Search, waiting: Waiting, now: datetime) -> Failure | None:
     return Failure(code, message, "see `blastyard gate status` for who holds what, then rerun it")
 
 
-def _moments(search: Search, waiting: Waiting) -> list[datetime]:
-    """When looking at a waiting search again could come to something else, by itself."""
-    moments = (waiting.until, search.submit_deadline_at, search.capacity_deadline_at)
-    return [at for at in moments if at is not None]
+def _deadlines(search: Search) -> list[datetime]:
+    """Until when the search may wait, by the clock of its store."""
+    deadlines = (search.submit_deadline_at, search.capacity_deadline_at)
+    return [at for at in deadlines if at is not None]

@@ -57,7 +57,7 @@ class Checkup:
         return fine("ledger", message)
 
     def _processes(self) -> Finding:
-        present = self._gate.submitters().values()
+        present = self._gate.siblings().values()
         alive = [seen for seen in present if seen.is_alive(self._gate.timings)]
         silent = [seen for seen in present if not seen.gone and seen not in alive]
         if silent:

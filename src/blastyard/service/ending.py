@@ -18,6 +18,12 @@ GRANT_LIMIT: Final = 5
 HANDED_OVER: Final = "handed over: the process that looked after it ended"
 """The reason of the event by which a process that ends in good order leaves a search to others."""
 
+ON_REQUEST: Final = "cancelled on request"
+BY_PEER: Final = (
+    "cancelled by another program of the cluster, which removed the Job (app=submit) that stood "
+    "for it"
+)
+
 
 class Endings:
     """Writes terminal rows. ``version()`` says which BLAST+ answered."""
@@ -62,10 +68,11 @@ class Endings:
         event = Event(State.FAILED, reason=failure.message, code=failure.code)
         return self._store.update(after, event)
 
-    def cancel(self, search: Search) -> Search:
+    def cancel(self, search: Search, why: str = ON_REQUEST) -> Search:
         """Somebody did not want it any more."""
-        failure = Failure("cancelled", "cancelled on request", "`blastyard rerun` starts it anew")
+        failure = Failure("cancelled", why, "`blastyard rerun` starts it anew")
         after = replace(
             search, state=State.CANCELLED, phase=None, finished_at=self._store.now(), error=failure
         )
-        return self._store.update(after, Event(State.CANCELLED, code="cancelled"))
+        event = Event(State.CANCELLED, reason="" if why == ON_REQUEST else why, code="cancelled")
+        return self._store.update(after, event)

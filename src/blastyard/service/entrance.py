@@ -9,6 +9,7 @@ from typing import Protocol
 
 from blastyard.admission.gate import Gate
 from blastyard.admission.port import Watch
+from blastyard.domain.errors import Unavailable
 
 
 class Running(Protocol):
@@ -22,8 +23,8 @@ class Running(Protocol):
         """Have the command and all its descendants killed."""
         ...
 
-    def wait(self) -> object:
-        """Block until nothing of it is left."""
+    def wait(self, timeout: float | None = None) -> object | None:
+        """Block until nothing of it is left, or for so many seconds; how it ended, if it has."""
         ...
 
 
@@ -40,6 +41,8 @@ class Entrance:
     monotonic: Callable[[], float]
     sweep: Callable[[], None]
     """Puts right what dead processes left behind; called when one of them is in the way."""
+    tend: Callable[[], None] = lambda: None
+    """Keeps what is shared with others in order; called every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +51,13 @@ class Patience:
 
     submit_slot: timedelta | None = None
     capacity: timedelta | None = None
+
+
+def lease_lost() -> Unavailable:
+    """The error of a command that was ended because its turn at the gate was over."""
+    return Unavailable(
+        "interrupted",
+        "this process stood still for so long that another took its place at the gate; the "
+        "command was ended before it could disturb the other",
+        "start it again",
+    )

@@ -37,8 +37,8 @@ class Handover:
         return tuple(search.id for search in mine)
 
     def _heir(self) -> str:
-        """A live service other than this process; empty when there is none."""
-        for name, seen in self._gate.submitters().items():
+        """Another live service on the same store; empty when there is none."""
+        for name, seen in self._gate.siblings().items():
             is_service = seen.submitter.kind == SERVICE and name != self._gate.me.name
             if is_service and seen.is_alive(self._gate.timings):
                 return name

@@ -18,15 +18,15 @@ from types import TracebackType
 from typing import Final, TypeVar
 
 from blastyard.admission.hold import Attempt
-from blastyard.admission.ledger import Fence, HoldState
-from blastyard.admission.outcome import Granted, Refused, Waiting
+from blastyard.admission.ledger import Fence, Hold, HoldState
+from blastyard.admission.outcome import Granted, Reason, Refused, Waiting
 from blastyard.admission.restoration import Claim
 from blastyard.admission.stay import LeaseLost, Stay
 from blastyard.admission.ticket import Wish
 from blastyard.admission.view import Due
-from blastyard.domain.errors import Unavailable
+from blastyard.domain.errors import PASSING, CallerMistake, Unavailable
 from blastyard.domain.job import Phase
-from blastyard.service.entrance import Entrance, Patience, Running, Stopped
+from blastyard.service.entrance import Entrance, Patience, Running, Stopped, lease_lost
 
 FLOOR: Final = 2.0
 """Seconds between two looks when nothing wakes us: a process that is killed tells nobody."""
@@ -94,7 +94,10 @@ class Passage:
             self._running.wait()
         self._heart.join()
         with suppress(Unavailable):
-            self._patiently(lambda: self._gate.end(self._wish.search))
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._patiently(lambda: self._gate.let_go(self._wish.search))
 
     def claims(self) -> Sequence[Claim]:
         """What this passage has a slot for, for the day the ledger is lost."""
@@ -134,11 +137,28 @@ class Passage:
         due = self._gate.due()
         if self._wish.search in due.waiting:
             return due
+        ledger = self._gate.ledger()
+        hold = ledger.holds.get(self._wish.search)
+        if hold is not None and hold.submitter != self._gate.me.name:
+            return self._behind(hold, due)
+        ticket, me = ledger.tickets.get(self._wish.search), self._gate.me.name
+        if ticket and ticket.submitter in self._gate.outlook.glance().alive - {me}:
+            return due  # taken back and forth, it would be written again and again
         # No place in the queue: it was full, or the answer to an earlier grant got lost. Nothing
         # of ours runs, so a hold would be such a grant.
         self._gate.give_back(self._wish.search)
         self._gate.publish([self._wish])
         return self._gate.due()
+
+    def _behind(self, hold: Hold, due: Due) -> Due:
+        """Somebody else has, or had, a search of this id inside: it must not run twice."""
+        if hold.state is HoldState.RESERVED:
+            return due
+        raise CallerMistake(
+            "request_invalid",
+            f"a search with the id {self._wish.search} has been submitted already, and runs",
+            "see `blastyard gate status`; give another id to submit another one",
+        )
 
     def _wait(self, due: Due) -> None:
         outcome = self._patiently(lambda: self._gate.turn(self._wish.search))
@@ -171,6 +191,8 @@ class Passage:
     def _sweep_orphans(self) -> None:
         """Have the slots of dead processes freed: with no service here, nobody else may do it."""
         now = self._looked_at = self._entrance.monotonic()
+        with suppress(Unavailable):
+            self._entrance.tend()
         if self._patiently(self._sees_orphan) and now - self._swept_at >= SWEEP_AGAIN:
             self._swept_at = now
             with suppress(Unavailable):
@@ -178,10 +200,11 @@ class Passage:
 
     def _sees_orphan(self) -> bool:
         """Whether something in the ledger belongs to a process that ended a while ago."""
-        ledger = self._gate.ledger()
-        present = self._gate.submitters()
+        look = self._gate.outlook.glance()
+        ledger, present = look.ledger, look.submitters
         owners = {hold.submitter for hold in ledger.holds.values()}
         owners |= {ticket.submitter for ticket in ledger.tickets.values()}
+        owners = set(filter(self._gate.is_ours, owners))
         return any(
             seen is None or seen.gone_for >= self._gate.timings.ending
             for seen in map(present.get, owners)
@@ -208,8 +231,7 @@ class Passage:
             self._gate.leave(stay)
 
     def _submit(self, stay: Stay, fence: Fence, start: Callable[[float], R]) -> R:
-        if not stay.is_trusted:
-            raise LeaseLost(stay.holder)
+        self._require_trust(stay)
         running = start(stay.deadline)
         with self._lock:
             self._running = running
@@ -223,9 +245,13 @@ class Passage:
             running.end()
             running.wait()
             self._claim = None
-            raise _lease_lost()
+            raise lease_lost()
         running.extend(None)
         return running
+
+    def _require_trust(self, stay: Stay) -> None:
+        if not stay.is_trusted:
+            raise LeaseLost(stay.holder)
 
     def _confirmed(self, stay: Stay, fence: Fence) -> bool:
         """Whether the slot is certainly ours; asked again while nobody else can be inside."""
@@ -250,7 +276,7 @@ class Passage:
             try:
                 return call()
             except Unavailable as error:
-                if error.code != "store_unavailable":
+                if error.code not in PASSING or self._is_over(error):
                     raise
             if self._ended.is_set():
                 self._never.wait(pause)
@@ -259,11 +285,11 @@ class Passage:
             pause = min(2 * pause, _LONGEST_PAUSE)
         return call()
 
-
-def _lease_lost() -> Unavailable:
-    return Unavailable(
-        "interrupted",
-        "this process stood still for so long that another took its place at the gate; the "
-        "command was ended before it could disturb the other",
-        "start it again",
-    )
+    def _is_over(self, error: Unavailable) -> bool:
+        """Whether it has waited for as long as it may; until then it is told for what."""
+        if self._running is not None or self._ended.is_set():
+            return False
+        waited = self._entrance.monotonic() - self._began
+        self._told(Waiting(Reason.SUBMIT_SLOT, error.message), waited)
+        limit = self._patience.submit_slot
+        return limit is not None and waited >= limit.total_seconds()

@@ -143,7 +143,7 @@ class Searches:
 
     def service(self) -> str:
         """The submitter name of a live service on this store; empty when there is none."""
-        for name, seen in self._gate.submitters().items():
+        for name, seen in self._gate.siblings().items():
             if seen.submitter.kind == SERVICE and seen.is_alive(self._gate.timings):
                 return name
         return ""

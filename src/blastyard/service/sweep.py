@@ -7,14 +7,14 @@ for every account, any other process only for its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 
 from blastyard.admission.gate import Gate
 from blastyard.admission.ledger import HoldState, Ledger, Submitter
 from blastyard.admission.restoration import Claim
 from blastyard.admission.roster import Presence
-from blastyard.domain.errors import NotFound, Unavailable
+from blastyard.domain.errors import PASSING, NotFound, Unavailable
 from blastyard.domain.job import State
 from blastyard.domain.search import Event, Search
 from blastyard.engine.port import Engine, Running
@@ -93,6 +93,8 @@ class Sweep:
         not when something was adopted by then: who drives it must hear of it.
         """
         runners = self._store.runners() - {self._gate.me.name}
+        if not self._seems_necessary(runners):
+            return Swept(())
         ledger = self._gate.ledger()
         present = self._gate.submitters()
         round_ = _Round(ledger.fence, present, wants, [])
@@ -107,6 +109,27 @@ class Sweep:
                 raise
         return Swept(tuple(round_.adopted))
 
+    def _seems_necessary(self, runners: Set[str]) -> bool:
+        """Whether anything looks left behind, as things were seen lately."""
+        look = self._gate.outlook.glance()
+        owners = {hold.submitter for hold in look.ledger.holds.values()}
+        owners |= {ticket.submitter for ticket in look.ledger.tickets.values()}
+        owners = {name for name in owners if self._gate.is_ours(name)} | runners
+        if not owners <= look.alive:  # a search that was left to nobody has a runner without name
+            return True
+        mine = self._gate.me.name
+        own = [name for name, hold in look.ledger.holds.items() if hold.submitter == mine]
+        return self._may_retire(look.submitters, owners) or any(
+            row is not None and row.state.is_terminal for row in map(self._row, own)
+        )
+
+    def _may_retire(self, present: Mapping[str, Presence], owners: Set[str]) -> bool:
+        ending = self._gate.timings.ending
+        return any(
+            seen.gone_for >= ending and name not in owners and self._gate.is_ours(name)
+            for name, seen in present.items()
+        )
+
     def adopt(self, search_id: str) -> bool:
         """Look after one search that nobody alive looks after; whether it is ours now."""
         upto = self._gate.ledger().fence
@@ -117,7 +140,7 @@ class Sweep:
         if search.state.is_terminal:
             return False
         seen = present.get(search.runner)
-        if seen is not None and not seen.gone:
+        if seen is not None and seen.is_alive(self._gate.timings):
             return False
         round_ = _Round(upto, present, lambda _: True, [])
         self._take(search, round_)
@@ -143,7 +166,7 @@ class Sweep:
         except Unavailable as error:
             if heir:  # whether it is ours now cannot be told; its next step will
                 round_.adopted.append(search.id)
-            if error.code == "store_unavailable":
+            if error.code in PASSING:
                 raise
             return  # one command that cannot be ended must not keep all others waiting
         if taken:
@@ -188,6 +211,8 @@ class Sweep:
         """
         me = self._gate.me.name
         for name, hold in ledger.holds.items():
+            if not self._gate.is_ours(hold.submitter):
+                continue
             seen = present.get(hold.submitter)
             if seen is not None and not seen.gone and hold.submitter != me:
                 continue
@@ -200,12 +225,16 @@ class Sweep:
                 self._gate.end(name)
             elif row.state is State.QUEUED and hold.submitter != me:
                 self._gate.give_back(name, row.runner, upto=hold.fence)
+        if self._gate.is_shared:
+            return  # the overdue ones are everybody's to tend
         for name, fence in self._gate.overdue().items():
             self._gate.give_back(name, "", upto=fence)
 
     def _clear_tickets(self, ledger: Ledger, present: Mapping[str, Presence]) -> None:
         """Take out what waits for nobody. Our own tickets are met by their searches' steps."""
         for name, ticket in ledger.tickets.items():
+            if not self._gate.is_ours(ticket.submitter):
+                continue
             seen = present.get(ticket.submitter)
             if (seen is not None and not seen.gone) or ticket.submitter == self._gate.me.name:
                 continue
@@ -229,5 +258,7 @@ class Sweep:
         owners |= {ticket.submitter for ticket in ledger.tickets.values()}
         owners |= self._store.runners()
         for name, seen in present.items():
-            if seen.gone_for >= self._gate.timings.ending and name not in owners:
+            if not self._gate.is_ours(name) or name in owners:
+                continue
+            if seen.gone_for >= self._gate.timings.ending:
                 self._gate.forget(name)

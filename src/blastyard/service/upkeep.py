@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from blastyard.admission.gate import Gate
 from blastyard.domain.errors import NotFound
 from blastyard.domain.search import DatabaseState
@@ -25,7 +27,7 @@ class Arrivals:
         for database in self._databases.list():
             if database.state is DatabaseState.COPYING:
                 self._databases.refresh(database.name)
-        blocked = [name for name, held in self._gate.ledger().tickets.items() if held.blocked]
+        blocked = [name for name, held in self._gate.lately().tickets.items() if held.blocked]
         for search_id in blocked:
             if self._is_ready(search_id):
                 self._gate.block(search_id, None)
@@ -40,8 +42,9 @@ class Arrivals:
 
 
 class Upkeep:
-    """Publishes what the queue does not know yet, lets go on who waited for a database that is
-    ready now, deletes results whose time has come, and tidies up."""
+    """Keeps in order what is shared with others (``tend``), publishes what the queue does not know
+    yet, lets go on who waited for a database that is ready now, deletes results whose time has
+    come, and tidies up."""
 
     def __init__(
         self,
@@ -49,14 +52,17 @@ class Upkeep:
         arrivals: Arrivals,
         retention: Retention,
         tidy: Tidy,
+        tend: Callable[[], None] = lambda: None,
     ) -> None:
         self._window = window
         self._arrivals = arrivals
         self._retention = retention
         self._tidy = tidy
+        self._tend = tend
 
     def __call__(self) -> None:
         """Once; cheap when there is nothing to do."""
+        self._tend()
         self._window.refill()
         self._arrivals()
         self._retention.apply()

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
 
-from blastyard.admission.port import DocumentStore, Snapshot, Watch
+from blastyard.admission.port import DocumentStore, Snapshot, Version, Watch
 from blastyard.domain.errors import Unavailable
 from blastyard.domain.job import State
 from blastyard.domain.search import Database, Event, Search
@@ -122,7 +122,15 @@ class FaultyDocumentStore:
         """See the port."""
         return self._line.call("scan", prefix, lambda: self._inner.scan(prefix))
 
-    def swap(self, name: str, version: int, body: bytes | None) -> Snapshot | None:
+    def glance(self, name: str) -> Snapshot:
+        """See the port; as a read, for the stores that have no cache."""
+        return self._line.call("read", name, lambda: self._inner.glance(name))
+
+    def glance_all(self, prefix: str) -> Mapping[str, Snapshot]:
+        """See the port; as a scan, for the stores that have no cache."""
+        return self._line.call("scan", prefix, lambda: self._inner.glance_all(prefix))
+
+    def swap(self, name: str, version: Version, body: bytes | None) -> Snapshot | None:
         """See the port; the only operation here that can meet a conflict."""
         return self._line.call(
             "swap", name, lambda: self._inner.swap(name, version, body), _no_snapshot

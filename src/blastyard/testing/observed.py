@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from blastyard.admission.gate import Gate
-from blastyard.admission.hold import Attempt
+from blastyard.admission.hold import Attempt, Submission
 from blastyard.admission.ledger import Fence, Policy
 from blastyard.admission.outcome import Granted, Refused, Waiting
 from blastyard.admission.outlook import GateSettings, Surroundings
@@ -85,14 +85,14 @@ class ObservedStay(Stay):
         """See the stay."""
         self.inner.abandon()
 
-    def reserve(self, attempt: Attempt) -> Granted | Waiting | Refused:
+    def reserve(self, attempt: Attempt, *, stands_in: bool = True) -> Granted | Waiting | Refused:
         """See the stay."""
-        return self._doing(attempt, lambda: self.inner.reserve(attempt))
+        return self._doing(attempt, lambda: self.inner.reserve(attempt, stands_in=stands_in))
 
-    def confirm(self, search: str, fence: Fence) -> bool:
+    def confirm(self, search: str, fence: Fence, made: Submission | None = None) -> bool:
         """See the stay."""
         confirming = Confirming(search, fence.number)
-        confirmed = self._doing(confirming, lambda: self.inner.confirm(search, fence))
+        confirmed = self._doing(confirming, lambda: self.inner.confirm(search, fence, made))
         if confirmed:
             self._actor.world.observer.ledger_rules.believes(search, fence)
         return confirmed

@@ -167,7 +167,7 @@ class Outside:
         snapshot = world.documents.read(LEASE)
         if (
             snapshot.body is not None
-            and msgspec.json.decode(snapshot.body, type=SubmitLease) != SubmitLease()
+            and msgspec.json.decode(snapshot.body, type=SubmitLease).holder_identity
         ):
             return
         skew = timedelta(seconds=world.chance.uniform(-25.0, 25.0))

@@ -83,9 +83,9 @@ class GuardedRun:
         """See the passage; asking the guardian cannot fail."""
         self._engine.end(self.ref)
 
-    def wait(self) -> object:
+    def wait(self, timeout: float | None = None) -> object | None:
         """See the passage."""
-        return self._gone.wait()
+        return self._gone.wait(timeout) or None
 
 
 class Command(Player):

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blastyard.admission.memory import MemoryDocumentStore
-from blastyard.admission.port import LEDGER, SUBMITTER, DocumentStore, Snapshot, Watch
+from blastyard.admission.port import (
+    LEDGER,
+    SUBMITTER,
+    DocumentStore,
+    Snapshot,
+    Version,
+    Watch,
+)
 from blastyard.admission.sql import SqliteDocumentStore
 from blastyard.admission.wakeup import Wakeup
 from blastyard.domain.errors import Unavailable
@@ -56,7 +63,7 @@ class TimedDocuments:
     def __init__(self, inner: DocumentStore, now: Now) -> None:
         self._inner = inner
         self._now = now
-        self._stamps: dict[tuple[str, int], datetime] = {}
+        self._stamps: dict[tuple[str, Version], datetime] = {}
 
     def read(self, name: str) -> Snapshot:
         """See the port."""
@@ -66,7 +73,15 @@ class TimedDocuments:
         """See the port."""
         return {name: self._timed(found) for name, found in self._inner.scan(prefix).items()}
 
-    def swap(self, name: str, version: int, body: bytes | None) -> Snapshot | None:
+    def glance(self, name: str) -> Snapshot:
+        """See the port; there is no cache."""
+        return self.read(name)
+
+    def glance_all(self, prefix: str) -> Mapping[str, Snapshot]:
+        """See the port; there is no cache."""
+        return self.scan(prefix)
+
+    def swap(self, name: str, version: Version, body: bytes | None) -> Snapshot | None:
         """See the port."""
         written = self._inner.swap(name, version, body)
         if written is None:
@@ -113,7 +128,15 @@ class SharedDocuments:
         """See the port."""
         return self._inner.scan(prefix)
 
-    def swap(self, name: str, version: int, body: bytes | None) -> Snapshot | None:
+    def glance(self, name: str) -> Snapshot:
+        """See the port; there is no cache."""
+        return self.read(name)
+
+    def glance_all(self, prefix: str) -> Mapping[str, Snapshot]:
+        """See the port; there is no cache."""
+        return self.scan(prefix)
+
+    def swap(self, name: str, version: Version, body: bytes | None) -> Snapshot | None:
         """See the port; a late one happens after its caller has given up."""
         actor = self._world.actor()
         if actor is None or not actor.late:
@@ -131,7 +154,7 @@ class SharedDocuments:
         raise _late(self._world, name)
 
     def _land(
-        self, actor: Actor | None, name: str, version: int, body: bytes | None
+        self, actor: Actor | None, name: str, version: Version, body: bytes | None
     ) -> Snapshot | None:
         before = self._inner.read(name)
         written = self._inner.swap(name, version, body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from blastyard.admission.census import Census
@@ -26,6 +26,14 @@ class ActorCensus:
         self._actor.reach("before:census:")
         self._actor.refuse_if_planned("census")
         return Census(self._actor.world.take_census())
+
+    def glance(self) -> Census:
+        """See the port; there is no cache."""
+        return self.read()
+
+    def finished(self, names: Iterable[str]) -> frozenset[str]:  # noqa: ARG002
+        """See the port; nothing here goes on without its submitter."""
+        return frozenset()
 
 
 class ActorEngine:

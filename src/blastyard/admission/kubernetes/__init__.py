@@ -1,0 +1,1 @@
+"""Admission where the truth is in a Kubernetes namespace."""

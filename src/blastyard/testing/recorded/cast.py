@@ -1,0 +1,50 @@
+"""Who did what, as far as the deeds tell: the index that the rules look things up in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from blastyard.testing.recorded.deed import Deed
+
+OURS = "blastyard-"
+
+
+class Cast:
+    """All deeds of a recording."""
+
+    def __init__(self, deeds: Iterable[Deed]) -> None:
+        self.deeds = sorted(deeds, key=lambda deed: deed.at)
+        self.search_of: dict[str, str] = {}
+        """Label of objects to search."""
+        self.holders_of: dict[str, set[str]] = defaultdict(set)
+        """Search to the holders that submitted it."""
+        self.rude: set[str] = set()
+        """Labels, and searches, of submitters that do not pass Gate A."""
+        self.letting_go: set[str] = set()
+        """Holders that said so."""
+        self.known: set[str] = set()
+        """Holders that tell what they do."""
+        self.foreign: set[str] = set()
+        """Searches of other programs than blastyard."""
+        for deed in self.deeds:
+            self._take(deed)
+
+    def _take(self, deed: Deed) -> None:
+        if deed.what in ("submitting", "submitted"):
+            for name in (deed.search, *deed.ids):
+                self.search_of.setdefault(name, deed.search)
+            if deed.more.get("gate", True):
+                self.holders_of[deed.search].add(deed.holder)
+                if not deed.holder.startswith(OURS):
+                    self.foreign.add(deed.search)
+            else:
+                self.rude.update((deed.search, *deed.ids))
+        elif deed.what in ("releasing", "released"):
+            self.letting_go.add(deed.holder)
+        elif deed.what == "acquired":
+            self.known.add(deed.holder)
+
+    def those(self, what: str) -> list[Deed]:
+        """The deeds of one sort, by time."""
+        return [deed for deed in self.deeds if deed.what == what]

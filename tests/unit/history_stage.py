@@ -134,7 +134,7 @@ class Story:
         fence = f"{self.uid}/{self.fence}"
         made = [
             self.job("submit", search),
-            self.job("finalizer", search, holder=holder, fence=fence, search=search),
+            self.job("finalizer", search, holder=holder, fence=fence, id=search),
         ]
         self.say("submitted", search, holder=holder, ids=[search], code=0)
         return made

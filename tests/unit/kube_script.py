@@ -23,6 +23,7 @@ class Said:
     told: list[bytes | Exception] = field(default_factory=list)
     status: int = 200
     body: bytes = b""
+    retry_after: float | None = None
     closed: bool = False
     quiet: float | None = None
 

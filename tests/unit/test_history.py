@@ -10,7 +10,7 @@ import pytest
 from history_stage import Story
 
 from blastyard.testing.recorded.__main__ import main
-from blastyard.testing.recorded.deed import changes_of, read_deeds
+from blastyard.testing.recorded.deed import GAP, Change, changes_of, read_deeds
 from blastyard.testing.recorded.verdict import check_recording
 
 
@@ -283,6 +283,14 @@ def test_what_happened_in_a_gap_is_not_judged_and_the_gap_is_told(
     assert verdict.is_clean
     assert not verdict.is_whole
     assert main([str(written(story, tmp_path)), "--namespace", "lab"]) == 2
+
+
+def test_a_gap_is_a_line_without_an_object_whatever_its_kind(story: Story) -> None:
+    story.enter("s1")
+    last = story.changes[-1]
+    for kind in ("Job", "ConfigMap", "Lease"):
+        story.changes.append(Change(last.version + 1, last.at, GAP, kind, "", {}))
+    assert story.verdict().counts["gaps"] == 3
 
 
 def test_lines_that_are_no_deeds_are_passed_over() -> None:

@@ -107,13 +107,20 @@ def test_it_lists_and_follows_and_goes_on_where_a_stream_ended() -> None:
     assert play.reflector.restarts == 0
 
 
-def test_streams_are_asked_for_with_bookmarks_and_an_end_before_the_resync() -> None:
+def test_streams_are_asked_for_with_bookmarks_and_a_near_end() -> None:
+    """One from which nothing comes any more is noticed by its end that does not come either."""
     play = Play(page([], "9"), Said([]), Said([]), pace=Pace(resync=150, quiet=77)).run()
-    first, second = (call.query for call in play.script.calls[1:])
+    first, second = (call.query for call in play.script.calls[1:3])
 
     assert first["allowWatchBookmarks"] == "true"
-    assert int(first["timeoutSeconds"]) == 151
-    assert int(second["timeoutSeconds"]) == 51
+    for query in (first, second):
+        assert int(query["timeoutSeconds"]) < Pace().quiet
+
+
+def test_a_stream_is_asked_to_end_before_the_resync() -> None:
+    play = Play(page([], "9"), Said([]), pace=Pace(resync=15, quiet=77)).run()
+
+    assert int(play.script.calls[1].query["timeoutSeconds"]) == 16
 
 
 def test_the_quiet_limit_is_that_of_the_pace() -> None:

@@ -10,7 +10,16 @@ from admission_stage import ME, NOW, OTHER, TIMINGS, new_ledger, queued, seconds
 from shared_stage import census, held, job, marks, merging, running, seen, watched
 
 from blastyard.admission.census import UNLABELLED
-from blastyard.admission.ending import ended, forsaken, overdue, retired, settled, unseen
+from blastyard.admission.ending import (
+    ended,
+    forsaken,
+    left_complete,
+    overdue,
+    retired,
+    settled,
+    take_up,
+    unseen,
+)
 from blastyard.admission.hold import (
     Attempt,
     Reserved,
@@ -301,3 +310,19 @@ def test_a_clock_that_was_put_back_ends_nothing_early() -> None:
     assert settled(ledger, earlier.now, TIMINGS) == {}
     assert overdue(ledger, {}, earlier, TIMINGS) == {}
     assert forsaken(ledger, {}, earlier, TIMINGS) == frozenset()
+
+
+def test_a_complete_submission_of_somebody_who_is_gone_goes_on_alone() -> None:
+    """Adopt only what is complete: the finalizer is there."""
+    ledger = held(new_ledger(), "s1", state=HoldState.RESERVED)
+    later = NOW + TIMINGS.takeover + TIMINGS.skew
+    silent = {ME: TIMINGS.takeover + TIMINGS.skew}
+    fence = ledger.holds["s1"].fence
+
+    assert left_complete(ledger, silent, seen(running("s1"), later), TIMINGS) == {"s1": fence}
+    assert left_complete(ledger, silent, seen([job("s1", "submit")], later), TIMINGS) == {}
+    assert left_complete(ledger, {ME: timedelta(0)}, seen(running("s1"), later), TIMINGS) == {}
+    after = take_up(ledger, "s1", fence, later)
+    assert after is not None
+    assert (after.holds["s1"].state, after.holds["s1"].watched) == (HoldState.SUBMITTED, True)
+    assert take_up(after, "s1", fence, later) is None

@@ -217,6 +217,16 @@ def test_a_record_that_is_free_is_neither_renewed_nor_cleared() -> None:
     assert released(free, OURS) is None
 
 
+def test_where_stamps_are_coarse_a_release_says_itself_when_it_was() -> None:
+    cleared = SubmitLease(renew_time=format_time(NOW))
+    stamped_at, now = NOW + seconds(1), NOW + seconds(2)
+
+    assert judge(Seen(cleared, stamped_at, now, is_coarse=True), TIMINGS) == Free(NOW)
+    assert judge(Seen(cleared, stamped_at, now), TIMINGS) == Free(stamped_at)
+    long_ago = SubmitLease(renew_time=format_time(NOW - seconds(60)))
+    assert judge(Seen(long_ago, stamped_at, now, is_coarse=True), TIMINGS) == Free(stamped_at)
+
+
 def test_a_release_leaves_nothing_of_its_holder() -> None:
     after = released(blastyard_lease(NOW, NOW), OURS)
 

@@ -27,7 +27,7 @@ from blastyard.admission.census import (
     MarkerKind,
     SeenJob,
 )
-from blastyard.admission.hold import Attempt, Reserved, end, fail, give_back, mark, reserve
+from blastyard.admission.hold import Attempt, Reserved, end, fail, give_back, reserve
 from blastyard.admission.ledger import Fence, HoldState, Ledger
 from blastyard.admission.marking import (
     SUBMIT,
@@ -36,6 +36,7 @@ from blastyard.admission.marking import (
     Take,
     apps_of,
     kind_needed,
+    mark,
     marker,
     plan,
 )
@@ -124,6 +125,16 @@ def test_what_peers_cannot_count_by_its_own_finalizer_has_a_stand_in(
     assert kind_needed("s1", ledger.holds["s1"], census(jobs)) is STAND_IN, what
     assert planned(ledger, *jobs).put[0].apps == (FINALIZER, SUBMIT)
     assert planned(ledger, *jobs, *up(ledger, "s1"), now=NOW + DAY).take == ()
+
+
+def test_what_has_ended_gets_no_stand_in_in_the_moment_before_its_hold_is_retired() -> None:
+    """Peers would count a search that is over, and wait for nothing."""
+    ledger = watched(new_ledger(), "s1", alias="job-1")
+    ended = job("job-1", FINALIZER, live=False)
+
+    assert planned(ledger, ended).put == ()
+    assert planned(ledger, ended, *running("job-1")).put, "another attempt of it runs"
+    assert planned(reservation(alias="job-1"), ended).put, "its command has still to come"
 
 
 def test_it_does_not_matter_whose_hold_it_is() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+import msgspec
+
 from blastyard.admission.census import UNLABELLED, Census, slot_names
 from blastyard.admission.ledger import HoldState, Ledger, family
 from blastyard.admission.order import Situation
@@ -60,6 +62,23 @@ def settled(ledger: Ledger, now: datetime, timings: Timings) -> dict[str, tuple[
     }
 
 
+def left_complete(
+    ledger: Ledger, silent_for: Mapping[str, timedelta], seen: Situation, timings: Timings
+) -> dict[str, int]:
+    """Reserved holds of submitters that can have no command alive, whose submission is complete:
+    the finalizer is there. With their fences. Only a complete submission is ever adopted."""
+    limit = timings.takeover + timings.skew
+    return {
+        search: hold.fence
+        for search, hold in ledger.holds.items()
+        if hold.state is HoldState.RESERVED
+        and hold.failed_at is None
+        and silent_for.get(hold.submitter, limit) >= limit
+        and seen.now - hold.since >= limit
+        and seen.census.has_finalizer(search)
+    }
+
+
 def overdue(
     ledger: Ledger, silent_for: Mapping[str, timedelta], seen: Situation, timings: Timings
 ) -> dict[str, int]:
@@ -96,3 +115,12 @@ def forsaken(
         and seen.now - hold.since >= timings.forgotten
         and family(name, hold) not in seen_families
     )
+
+
+def take_up(ledger: Ledger, search: str, fence: int, now: datetime) -> Ledger | None:
+    """The submission of this grant is complete, and whoever made it is gone: it goes on alone."""
+    hold = ledger.holds.get(search)
+    if hold is None or hold.fence != fence or hold.state is HoldState.SUBMITTED:
+        return None
+    after = msgspec.structs.replace(hold, state=HoldState.SUBMITTED, since=now, watched=True)
+    return msgspec.structs.replace(ledger, holds={**ledger.holds, search: after})

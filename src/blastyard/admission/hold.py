@@ -5,7 +5,7 @@ Functions that make a new ledger return it, or ``None`` when nothing has to be w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -245,16 +245,6 @@ def fail(ledger: Ledger, search: str, fence: Fence, now: datetime) -> Ledger | R
     after = msgspec.structs.replace(hold, failed_at=now)
     ledger = courtesy.used_until(ledger, now)
     return msgspec.structs.replace(ledger, holds={**ledger.holds, search: after})
-
-
-def mark(ledger: Ledger, searches: Iterable[str], now: datetime) -> Ledger | None:
-    """What makes peers count these is up now: should it vanish, somebody has cancelled them."""
-    found = {
-        name: msgspec.structs.replace(ledger.holds[name], marked=True, marked_at=now)
-        for name in searches
-        if name in ledger.holds
-    }
-    return msgspec.structs.replace(ledger, holds={**ledger.holds, **found}) if found else None
 
 
 def end(ledger: Ledger, search: str, now: datetime) -> Ledger | None:

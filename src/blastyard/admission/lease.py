@@ -39,6 +39,8 @@ class Seen:
     lease: SubmitLease
     stamped_at: datetime | None
     now: datetime
+    is_coarse: bool = False
+    """The stamp is no finer than a second."""
 
     @property
     def unchanged_for(self) -> timedelta:
@@ -100,7 +102,7 @@ def judge(seen: Seen, timings: Timings) -> Free | Held:
 def _free_since(seen: Seen) -> datetime | None:
     """When it was cleared. The store's stamp may be as coarse as a second; a renewTime is not."""
     cleared_at = parse_time(seen.lease.renew_time or "")
-    if cleared_at is None or seen.stamped_at is None:
+    if not seen.is_coarse or cleared_at is None or seen.stamped_at is None:
         return seen.stamped_at
     is_its_time = timedelta(0) <= seen.stamped_at - cleared_at <= STAMP
     return cleared_at if is_its_time else seen.stamped_at

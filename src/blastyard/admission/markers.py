@@ -9,9 +9,19 @@ from typing import Protocol
 import msgspec
 
 from blastyard.admission.census import CensusReader, MarkerKind
-from blastyard.admission.hold import Submission, mark
+from blastyard.admission.hold import Submission
 from blastyard.admission.ledger import Hold, Ledger, fence_text
-from blastyard.admission.marking import Extend, Plan, Put, Take, apps_of, marker, plan, unmarked
+from blastyard.admission.marking import (
+    Extend,
+    Plan,
+    Put,
+    Take,
+    apps_of,
+    mark,
+    marker,
+    plan,
+    unmarked,
+)
 from blastyard.admission.record import Record
 from blastyard.domain.errors import Unavailable
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+import msgspec
+
 from blastyard.admission.census import FINALIZER, UNLABELLED, Census, Marker, MarkerKind, SeenJob
 from blastyard.admission.ledger import Hold, HoldState, Ledger
 from blastyard.admission.timing import Timings
@@ -104,6 +106,8 @@ def plan(ledger: Ledger, census: Census, now: datetime, timings: Timings) -> Pla
         apps = apps_of(kind)
         there = up.get((search, kind), {})
         kept += there.values()
+        if kind is not MarkerKind.COMPANION:  # up before the ledger, or the finalizer, tells of it
+            kept += up.get((search, MarkerKind.COMPANION), {}).values()
         missing = tuple(app for app in apps if app not in there)
         if _is_deserted(search, hold, census):
             cancelled.add(search)
@@ -112,7 +116,7 @@ def plan(ledger: Ledger, census: Census, now: datetime, timings: Timings) -> Pla
                 complete.add(search)
         elif SUBMIT in missing and _is_lasting(hold, kind) and _cannot_be_over(hold, now, timings):
             cancelled.add(search)
-        else:
+        elif not _is_over(search, hold, census):
             put.append(Put(marker(search, hold, kind), missing))
     return Plan(
         tuple(put),
@@ -133,6 +137,16 @@ def unmarked(ledger: Ledger, up: Iterable[str], now: datetime, timings: Timings)
     )
 
 
+def mark(ledger: Ledger, searches: Iterable[str], now: datetime) -> Ledger | None:
+    """What makes peers count these is up now: should it vanish, somebody has cancelled them."""
+    found = {
+        name: msgspec.structs.replace(ledger.holds[name], marked=True, marked_at=now)
+        for name in searches
+        if name in ledger.holds
+    }
+    return msgspec.structs.replace(ledger, holds={**ledger.holds, **found}) if found else None
+
+
 def apps_of(kind: MarkerKind) -> tuple[str, ...]:
     """The Jobs of which a marker consists."""
     return STAND_IN_APPS if kind is MarkerKind.STAND_IN else (SUBMIT,)
@@ -149,6 +163,14 @@ def _cannot_be_over(hold: Hold, now: datetime, timings: Timings) -> bool:
     if not hold.marked:
         return False
     return hold.marked_at is None or now < hold.marked_at + timings.marker
+
+
+def _is_over(search: str, hold: Hold, census: Census) -> bool:
+    """Whether the search has ended in the cluster, and only its hold is left to be retired: peers
+    need not count it any more."""
+    name = hold.alias or search
+    submitted = hold.watched and hold.state is HoldState.SUBMITTED
+    return submitted and name in census.finished and name not in census.families
 
 
 def _is_deserted(search: str, hold: Hold, census: Census) -> bool:

@@ -204,6 +204,8 @@ def _in_turn(
     seen: Situation,
     timings: Timings,
 ) -> Turn | Waiting:
+    if not ahead:  # whatever clocks say
+        return Turn(place.position)
     grace = sum((patience(other.ticket, timings) for other in ahead), timedelta(0))
     starts = [
         at

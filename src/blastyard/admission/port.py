@@ -44,6 +44,8 @@ class Snapshot:
     now: datetime
     is_fresh: bool = True
     """Read just now; a glance at a cache is not."""
+    is_coarse: bool = False
+    """``stamped_at`` is no finer than a second, and late rather than early."""
 
 
 class Watch(Protocol):

@@ -47,7 +47,16 @@ def _see(snapshot: Snapshot) -> Seen:
         lease = _LEASE.decode(snapshot.body)
     except msgspec.DecodeError:
         lease = SubmitLease("unreadable", renew_time="unreadable")
-    return Seen(lease, snapshot.stamped_at, snapshot.now)
+    return Seen(lease, snapshot.stamped_at, snapshot.now, snapshot.is_coarse)
+
+
+def _takes_over(before: SubmitLease, after: SubmitLease) -> bool:
+    """Whether a holder that has not let go is replaced.
+
+    Its silence is measured with the store's clock, and whether that was put back only an answer of
+    the store can tell: no glance is enough for it.
+    """
+    return bool(after.holder_identity) and before.holder_identity not in ("", after.holder_identity)
 
 
 class Record:
@@ -101,8 +110,11 @@ class Record:
         """Apply ``rule`` to the lease; whether the rule had something to write, and it stands."""
 
         def step(snapshot: Snapshot) -> tuple[bytes | None, bool]:
-            after = rule(_see(snapshot))
-            return (None, False) if after is None else (encode(after), True)
+            seen = _see(snapshot)
+            after = rule(seen)
+            if after is None or (_takes_over(seen.lease, after) and not snapshot.is_fresh):
+                return None, False
+            return encode(after), True
 
         return self._change(LEASE, step)
 

@@ -19,7 +19,7 @@ from blastyard.admission.outcome import Granted, Reason, Refused, Waiting
 from blastyard.admission.outlook import Outlook
 from blastyard.admission.record import Record
 from blastyard.admission.reservation import decide
-from blastyard.domain.errors import Unavailable
+from blastyard.domain.errors import BlastyardError, Unavailable
 
 
 class LeaseLost(Exception):
@@ -220,7 +220,7 @@ class Stay:
         self._closing = True  # a beat that finds the lease released has lost nothing
         try:
             self._record.change_lease(lambda seen: gate_a.released(seen, self.holder))
-        except Unavailable:
+        except BlastyardError:  # whatever it is, it is told, and tried again
             self._tell(observer.ReleaseFailed(self.holder))
             return False
         if self._entered_at is not None and not self._is_lost:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from blastyard.admission import courtesy, ending
@@ -164,13 +165,27 @@ class Tending:
     # -- submitters that are gone --------------------------------------------------------------
 
     def _silent(self, look: Look) -> frozenset[str]:
-        """Holds, tickets and submitters that nobody alive stands behind any more."""
+        """Holds, tickets and submitters that nobody alive stands behind any more.
+
+        On a ledger that is not whole, whoever is silent is waited for.
+        """
+        if not look.ledger.is_whole:
+            return frozenset()
         timings = self._gate.timings
         silent = {name: seen.silent_for for name, seen in look.submitters.items()}
         situation = Situation(look.now, look.alive, look.census)
         forsaken = ending.forsaken(look.ledger, silent, situation, timings)
         overdue = ending.overdue(look.ledger, silent, situation, timings)
-        return forsaken | overdue.keys() | self._dead_tickets(look) | self._dead_submitters(look)
+        complete = self._complete(look, silent)
+        gone = self._dead_tickets(look) | self._dead_submitters(look)
+        return forsaken | overdue.keys() | complete.keys() | gone
+
+    def _complete(self, look: Look, silent: Mapping[str, timedelta]) -> dict[str, int]:
+        """Complete submissions of submitters that will never say so."""
+        situation = Situation(look.now, look.alive, look.census)
+        found = ending.left_complete(look.ledger, silent, situation, self._gate.timings)
+        holds = look.ledger.holds
+        return {name: n for name, n in found.items() if is_rowless(holds[name].submitter)}
 
     def _dead_tickets(self, look: Look) -> frozenset[str]:
         return frozenset(
@@ -199,6 +214,8 @@ class Tending:
 
     def _clear_silent(self) -> None:
         look = self._gate.outlook.look()
+        if not look.ledger.is_whole:
+            return
         timings = self._gate.timings
         silent = {name: seen.silent_for for name, seen in look.submitters.items()}
         situation = Situation(look.now, look.alive, look.census)
@@ -209,13 +226,25 @@ class Tending:
                 self._gate.give_up(name, fence)
             else:
                 self._gate.give_back(name, "", upto=fence)
+        if complete := self._complete(look, silent):
+            self._inside(lambda stay: self._take_up(stay, complete))
         for name in self._dead_tickets(look):
             self._gate.withdraw(name)
         for name in self._dead_submitters(look):
             self._gate.forget(name)
+
+    def _take_up(self, stay: Stay, complete: Mapping[str, int]) -> None:
+        """Inside Gate A, where none of their commands can be: they go on by themselves."""
+        for search, fence in complete.items():
+            if stay.is_trusted:
+                self._gate.outlook.change(partial(_taken_up, search, fence))
 
     # -- markers -------------------------------------------------------------------------------
 
     def _mark(self) -> None:
         for search in self._gate.marking.sweep().cancelled:
             self._gate.cancelled_by_peer(search)
+
+
+def _taken_up(search: str, fence: int, ledger: Ledger, now: datetime) -> Ledger | None:
+    return ending.take_up(ledger, search, fence, now)

@@ -75,10 +75,13 @@ def execute(
     try:
         settings = read_settings()
         report.log_to_terminal(*report.log_style(settings), debug=settings.is_debug)
-        return _Execution(settings, _Asked.read(context.obj, user, priority, search_id, wait)).run()
+        return Execution(settings, Asked.read(context.obj, user, priority, search_id, wait)).run()
     except BlastyardError as error:
         report.fail(error, as_json=False)
-        return code_of(error)
+        code = code_of(error)
+        if code == TIMED_OUT:  # two limits end with it
+            report.tell(f"  code: {error.code}")
+        return code
 
 
 def code_of(error: BlastyardError) -> int:
@@ -90,7 +93,7 @@ def code_of(error: BlastyardError) -> int:
     return MISUSED if isinstance(error, CallerMistake | Misconfigured) else UNAVAILABLE
 
 
-class _Asked:
+class Asked:
     """The command line, checked."""
 
     def __init__(self, words: tuple[str, ...], user: str, level: int, search: str) -> None:
@@ -101,7 +104,7 @@ class _Asked:
         self.wait: timedelta | None = None
 
     @classmethod
-    def read(cls, words: object, user: str, priority: str, search_id: str, wait: str) -> _Asked:
+    def read(cls, words: object, user: str, priority: str, search_id: str, wait: str) -> Asked:
         """Raises ``CallerMistake`` for what cannot be meant."""
         if not isinstance(words, list) or not words:
             raise _wrong("there is no command", "write it after --: blastyard exec -- my-submit …")
@@ -129,10 +132,10 @@ def _wrong(message: str, step: str) -> CallerMistake:
     return CallerMistake("request_invalid", message, step)
 
 
-class _Execution:
-    """One command behind both gates."""
+class Execution:
+    """One command behind both gates. Opens the gate by itself, unless a subclass does otherwise."""
 
-    def __init__(self, settings: Settings, asked: _Asked) -> None:
+    def __init__(self, settings: Settings, asked: Asked) -> None:
         self._settings = settings
         self._asked = asked
         self._user = asked.user or settings.user or account_name()
@@ -173,7 +176,7 @@ class _Execution:
         from blastyard.admission.ticket import Wish  # noqa: PLC0415
         from blastyard.service.submitting import Submitting  # noqa: PLC0415
 
-        opened = stack.enter_context(self._gate())
+        opened = stack.enter_context(self.gate())
         watch = stack.enter_context(closing(opened.documents.watch()))
         monotonic = opened.clock.monotonic
         entrance = Entrance(opened.gate, watch, monotonic, self._nothing, opened.tend)
@@ -189,7 +192,7 @@ class _Execution:
         )
         interrupts.call(passage.stop)
         with passage:
-            running = passage.admit(partial(self._start, line))
+            running = passage.admit(partial(self.start, line))
             stack.callback(running.close)
             ending = running.wait()
         if ending is None:
@@ -205,7 +208,7 @@ class _Execution:
         """There is no store here in which a dead process could have left a search."""
 
     @contextmanager
-    def _gate(self) -> Iterator[OpenGate]:
+    def gate(self) -> Iterator[OpenGate]:
         from blastyard.bootstrap.gate import open_gate, this_process  # noqa: PLC0415
 
         opened = open_gate(self._settings, this_process("exec"))
@@ -217,7 +220,7 @@ class _Execution:
             opened.documents.close()
             opened.instruments.close()
 
-    def _start(self, line: SilentLine | TerminalLine, deadline: float) -> GuardedCommand:
+    def start(self, line: SilentLine | TerminalLine, deadline: float) -> GuardedCommand:
         from blastyard.engine.guarded import Command, GuardedCommand, NotStarted  # noqa: PLC0415
 
         line.show("")

@@ -156,6 +156,9 @@ class Conflict(CallerMistake):
 class Unavailable(BlastyardError):
     """It cannot be told what is true now; no admission may follow from it."""
 
+    retry_after: float | None = None
+    """Seconds after which whoever did not answer wants to be asked again; ``None`` = not said."""
+
 
 PASSING: Final = frozenset({"store_unavailable", "cluster_unavailable"})
 """Codes of errors that go away by themselves: asking again is the remedy."""

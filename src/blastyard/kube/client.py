@@ -225,9 +225,9 @@ class Client:
         finally:
             self._observer(access.verb, access.resource, status, self._monotonic() - began)
         if status not in (HTTPStatus.OK, HTTPStatus.GONE):
-            body = stream.body
+            body, retry_after = stream.body, stream.retry_after
             stream.close()
-            raise refusal(access, status, body)
+            raise refusal(access, status, body, retry_after)
         return Watching(stream, item, access)
 
     def _list(

@@ -104,7 +104,9 @@ class HttpWire:
                     body = self._body(response, opened_at + call.timeout)
                 finally:
                     response.close()
-        return HttpStream(response, body, timeouts, Asked(self._base, call, call.timeout))
+        asked = Asked(self._base, call, call.timeout)
+        retry_after = _seconds(response.headers.get("retry-after"))
+        return HttpStream(response, body, retry_after, timeouts, asked)
 
     def close(self) -> None:
         """Let go of all connections; a request that is under way fails."""

@@ -24,11 +24,13 @@ class HttpStream:
         self,
         response: httpx2.Response,
         body: bytes,
+        retry_after: float | None,
         timeouts: Timeouts,
         asked: Asked,
     ) -> None:
         self.status = response.status_code
         self.body = body
+        self.retry_after = retry_after
         self._response = response
         self._timeouts = timeouts
         self._asked = asked

@@ -5,7 +5,7 @@ stream broke it goes on from the last version it has seen, bookmarks included. I
 the server has forgotten that version, when a stream broke without having told anything (a server
 that was restored to an earlier state stays silent), and every ``resync`` seconds, which repairs
 what a stream left out. A stream on which nothing comes for ``quiet`` seconds counts as broken: a
-server sends a bookmark every minute.
+server sends a bookmark before it ends one.
 
 Pauses after failures are drawn from a range that grows with each (decorrelated jitter), so that the
 clients of a server that comes back do not come back together.
@@ -27,8 +27,9 @@ from blastyard.kube.watching import Changed, Expired, Gone, Watching
 
 T = TypeVar("T")
 
-_STREAM_SECONDS: Final = (300.0, 600.0)
-"""How long a server is asked to keep a stream open; the spread keeps clients apart."""
+_STREAM_SECONDS: Final = (22.0, 32.0)
+"""How long a server is asked to keep a stream open; the spread keeps clients apart. Short, so that
+one from which nothing comes any more is noticed soon; another takes its place without a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Pace:
     """How long things take, in seconds."""
 
     resync: float = 300.0
-    quiet: float = 90.0
+    quiet: float = 36.0
     shortest_pause: float = 0.2
     longest_pause: float = 15.0
 

@@ -51,6 +51,8 @@ class Stream(Protocol):
 
     status: int
     body: bytes
+    retry_after: float | None
+    """Seconds; ``None`` = the server did not say."""
 
     def lines(self, quiet: float) -> Iterator[bytes]:
         """The lines, each without its end; ends when the server closes the stream.

@@ -32,10 +32,13 @@ FLOOR: Final = 2.0
 """Seconds between two looks when nothing wakes us: a process that is killed tells nobody."""
 SWEEP_AGAIN: Final = 5.0
 """Seconds between two sweeps for the same dead."""
+BEAT_AGAIN: Final = 1.0
+"""Seconds after a beat that failed until the next: the lease may end before a whole one is over."""
 RETRIES: Final = 12
 """How often a store that does not answer is asked again, about 20 s beside its own patience."""
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 3.0
+_LONGEST_WANTED: Final = 10.0
 
 
 R = TypeVar("R", bound=Running)
@@ -66,6 +69,7 @@ class Passage:
         self._patience = patience or Patience()
         self._told = told
         self._attempt = 0
+        self._is_known = False
         self._claim: Claim | None = None
         self._running: Running | None = None
         self._lock = Lock()
@@ -97,7 +101,13 @@ class Passage:
             self._let_go()
 
     def _let_go(self) -> None:
-        self._patiently(lambda: self._gate.let_go(self._wish.search))
+        def let_go() -> None:
+            self._gate.let_go(self._wish.search)
+
+        if self._is_known:
+            self._patiently(let_go)
+        else:  # a store that never answered knows nothing of it, most likely
+            let_go()
 
     def claims(self) -> Sequence[Claim]:
         """What this passage has a slot for, for the day the ledger is lost."""
@@ -121,6 +131,7 @@ class Passage:
         lost after the start (``interrupted``; the command was ended).
         """
         self._patiently(lambda: self._gate.publish([self._wish]))
+        self._is_known = True
         while True:
             if self._stopped.is_set():
                 raise Stopped
@@ -264,10 +275,12 @@ class Passage:
     # -- beside it -----------------------------------------------------------------------------
 
     def _beat(self) -> None:
-        every = self._gate.timings.beat.total_seconds()
-        while not self._ended.wait(every):
+        every = pause = self._gate.timings.beat.total_seconds()
+        while not self._ended.wait(pause):
+            pause = min(every, BEAT_AGAIN)
             with suppress(Exception):  # the next beat is the remedy for whatever this one met
                 self._gate.beat()
+                pause = every
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """``call()``, again while the store does not answer; the last refusal is raised."""
@@ -278,9 +291,10 @@ class Passage:
             except Unavailable as error:
                 if error.code not in PASSING or self._is_over(error):
                     raise
+                wanted = min(error.retry_after or 0.0, _LONGEST_WANTED)
             if self._ended.is_set():
-                self._never.wait(pause)
-            elif self._stopped.wait(pause):
+                self._never.wait(max(pause, wanted))
+            elif self._stopped.wait(max(pause, wanted)):
                 raise Stopped
             pause = min(2 * pause, _LONGEST_PAUSE)
         return call()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from blastyard.admission.gate import Gate
-from blastyard.admission.ticket import PUBLISHED_PER_SUBMITTER, Wish
+from blastyard.admission.ticket import PUBLISHED_PER_SUBMITTER, Wish, window
 from blastyard.admission.view import View
 from blastyard.domain.job import State
 from blastyard.domain.search import Search
@@ -61,9 +61,13 @@ class Window:
             return
         self._looked_at = now
         # the first of each user are those that are published already
-        most = max(own.values(), default=0)
-        waiting = self._store.waiting(me, per_user=most + PUBLISHED_PER_SUBMITTER - REFILL_AT)
-        ledger = self._gate.publish([wish(search) for search in waiting]) if waiting else published
-        self._behind = any(
+        places = max(1, PUBLISHED_PER_SUBMITTER - own.total())
+        per_user = max(own.values(), default=0) + places
+        waiting = self._store.waiting(me, per_user=per_user)
+        wishes = [wish(search) for search in waiting]
+        may = force or window(published, me, wishes)  # waiting must not cost a call each time
+        ledger = self._gate.publish(wishes) if wishes and may else published
+        asked = Counter(search.request.user for search in waiting)
+        self._behind = max(asked.values(), default=0) == per_user or any(
             search.id not in ledger.tickets and search.id not in ledger.holds for search in waiting
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from blastyard.admission.ledger import Submitter
+from blastyard.admission.port import DocumentStore
 from blastyard.admission.restoration import Claim
 from blastyard.domain.errors import Unavailable
 from blastyard.engine.port import Limits
@@ -15,7 +16,7 @@ from blastyard.service.task import Tasks
 from blastyard.testing import faulty
 from blastyard.testing.observed import ObservedGate
 from blastyard.testing.schedule import Fault, Role, Trouble
-from blastyard.testing.scheduler import Crashed, Process
+from blastyard.testing.scheduler import Crashed, Process, VirtualWatch
 from blastyard.testing.simulated_engine import ActorEngine
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Actor(Process):
     """A process in a slot of the schedule; what it does all its life is its subclass's matter."""
 
     def __init__(self, world: World, slot: int, role: Role, number: int) -> None:
-        super().__init__(f"{role.kind}{slot}.{number}")
+        super().__init__(self._called(role, slot, number))
         self.world = world
         self.slot = slot
         self.role = role
@@ -65,13 +66,22 @@ class Actor(Process):
         self._rate = sum(self._rates.values())
         self._most = min(_LIKELIEST, _MOST * self._rate)
         self.me = Submitter(self.name, role.kind, role.account, label=self.name)
-        self.documents = faulty.FaultyDocumentStore(world.documents, self._plan, self.reach)
-        self.store = faulty.FaultySearchStore(world.searches, self._plan, self.reach)
         self.engine = ActorEngine(self)
-        self.watch = world.documents.subscribe(self)
-        self.gate = ObservedGate(self, self._claims)
+        self._connect()
         files = SearchFiles(Path("/simulated"))
         self.tasks = Tasks(_Programs(), self.store, files, threads=1, limits=Limits())
+
+    @staticmethod
+    def _called(role: Role, slot: int, number: int) -> str:
+        return f"{role.kind}{slot}.{number}"
+
+    def _connect(self) -> None:
+        """Reach the stores, and what is built on them."""
+        shared: DocumentStore = self.world.documents
+        self.documents: DocumentStore = faulty.FaultyDocumentStore(shared, self._plan, self.reach)
+        self.store = faulty.FaultySearchStore(self.world.searches, self._plan, self.reach)
+        self.watch: VirtualWatch = self.world.documents.subscribe(self)
+        self.gate = ObservedGate(self, self._claims)
 
     @property
     def has_orders(self) -> bool:

@@ -118,7 +118,7 @@ class Runner(Player):
             self.store, self.gate, self.engine, self.tasks, attempts, self.window, self.endings
         )
         self._advance = Advance(stages)
-        work = Work(self._step, self.sweep, self.gate, self.watch, self._wants, self.window.refill)
+        work = Work(self._step, self.sweep, self.gate, self.watch, self._wants, self._upkeep)
         self.driver = Driver(work, world.clock.monotonic)
         self._stopping = Signal(world.scheduler)
         self._steps = 0
@@ -192,6 +192,9 @@ class Runner(Player):
     def _wake(self, search_id: str) -> None:
         self.driver.take([search_id])
         self.watch.wake()
+
+    def _upkeep(self) -> None:
+        self.window.refill()
 
     def _wants(self, search: Search) -> bool:
         return may_look_after(self.me, search)

@@ -151,6 +151,7 @@ class AilingStream:
     ) -> None:
         self.status = inner.status
         self.body = inner.body
+        self.retry_after = inner.retry_after
         self._inner = inner
         self._ailments = ailments
         self._closed = closed

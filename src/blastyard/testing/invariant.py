@@ -132,8 +132,11 @@ class Observer:
         if name in self.commands_ended:
             world.accuse("started after its end", name)
         stay = self.gate_a.stay_of(name, task.attempt)
-        if stay is None or self.gate_a.lease.holder_identity != stay.holder:
+        if stay is None or not self._is_inside(stay.holder):
             world.accuse("started beside the lease", f"{actor.name}: {name}")
+
+    def _is_inside(self, holder: str) -> bool:
+        return self.gate_a.lease.holder_identity == holder
 
     def extended(self, run: FakeRun | None) -> None:
         """A command may run on, without a deadline: only on the strength of its own hold."""

@@ -153,6 +153,7 @@ class PlainStream:
         self._response = response
         self.status = response.status
         self.body = body
+        self.retry_after = _seconds(response.getheader("Retry-After"))
         self._closed = False
 
     def lines(self, quiet: float) -> Iterator[bytes]:

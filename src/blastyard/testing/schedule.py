@@ -22,6 +22,8 @@ class Kind(StrEnum):
     """Passes both gates once, without a row."""
     TWIN = "twin"
     """A command whose delivery came twice: both try to run one search."""
+    EXEC = "exec"
+    """Runs a submit command inside Gate A; only where there is a cluster."""
 
 
 class Trouble(StrEnum):
@@ -39,6 +41,12 @@ class Trouble(StrEnum):
     """The whole process stands still for ``seconds``."""
     CRASH = "crash"
     """The process is killed, and comes back after ``seconds``."""
+    BUSY = "busy"
+    """429, as only an API server says it; so are the two that follow."""
+    GATEWAY = "gateway"
+    """It happens, but a proxy answers in its own way."""
+    TRUNCATED = "truncated"
+    """It happens, and half of the answer arrives."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Runs simulated schedules: ``python -m blastyard.testing.soak --schedules 10000``.
 
-Ends with exit code 1 at the first violation, and prints a shrunk schedule that shows it.
+Ends with exit code 1 at the first violation, and prints a shrunk schedule that shows it. With
+``--cluster`` the schedules are those of a cluster; they are printed as they were found.
 """
 
 # ruff: noqa: T201  (a command: printing is what it is for)
@@ -8,10 +9,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from blastyard.domain.clock import SystemClock
+from blastyard.testing.cluster import maker as cluster_maker
+from blastyard.testing.cluster import schedule as cluster_schedule
+from blastyard.testing.cluster import simulator as cluster_simulator
 from blastyard.testing.maker import make
 from blastyard.testing.schedule import described
 from blastyard.testing.shrink import shrink
@@ -19,6 +23,20 @@ from blastyard.testing.simulator import Verdict, run
 
 _EVERY = 500
 _LINES = 120
+
+ClusterVerdict = cluster_simulator.Verdict
+Play = Callable[[int], Verdict | ClusterVerdict]
+"""Runs the schedule of a seed."""
+
+
+def on_one_machine(seed: int) -> Verdict:
+    """A schedule of one machine."""
+    return run(make(seed))
+
+
+def on_a_cluster(seed: int) -> ClusterVerdict:
+    """A schedule of a cluster."""
+    return cluster_simulator.run(cluster_maker.make(seed))
 
 
 @dataclass(slots=True)
@@ -31,7 +49,7 @@ class Tally:
     grants: int = 0
     virtual_seconds: float = 0.0
 
-    def add(self, verdict: Verdict) -> None:
+    def add(self, verdict: Verdict | ClusterVerdict) -> None:
         """Count one more."""
         self.schedules += 1
         self.steps += verdict.steps
@@ -46,13 +64,15 @@ class Tally:
         )
 
 
-def soak(first: int, count: int, say: Sequence[str] = ()) -> tuple[Tally, Verdict | None]:
+def soak(
+    first: int, count: int, say: Sequence[str] = (), play: Play = on_one_machine
+) -> tuple[Tally, Verdict | ClusterVerdict | None]:
     """Run the schedules of ``count`` seeds from ``first``; the first violation ends it."""
     tally = Tally()
     clock = SystemClock()
     began = clock.monotonic()
     for seed in range(first, first + count):
-        verdict = run(make(seed))
+        verdict = play(seed)
         tally.add(verdict)
         if verdict.violation is not None:
             return tally, verdict
@@ -61,10 +81,14 @@ def soak(first: int, count: int, say: Sequence[str] = ()) -> tuple[Tally, Verdic
     return tally, None
 
 
-def _told(verdict: Verdict, *, lines: int | None) -> str:
+def _told(verdict: Verdict | ClusterVerdict, *, lines: int | None) -> str:
+    if isinstance(verdict, ClusterVerdict):
+        about = cluster_schedule.described(verdict.schedule)
+    else:
+        about = described(verdict.schedule)
     return "\n".join(
         [
-            *described(verdict.schedule),
+            *about,
             "",
             *verdict.history.lines(lines),
             "",
@@ -77,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/soak", description=__doc__)
     parser.add_argument("--schedules", type=int, default=10_000, metavar="N", help="how many")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="the first seed")
+    parser.add_argument("--cluster", action="store_true", help="schedules of a cluster")
     parser.add_argument(
         "--no-shrink",
         dest="shrink",
@@ -93,14 +118,16 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = _parser().parse_args(arguments)
-    tally, failing = soak(options.seed, options.schedules, ("progress",))
+    play: Play = on_a_cluster if options.cluster else on_one_machine
+    tally, failing = soak(options.seed, options.schedules, ("progress",), play)
     if failing is None:
         print(f"no violation in {tally}")
         return 0
     seed = failing.schedule.seed
     print(f"seed {seed}: {failing.violation}")
-    print(f"again: scripts/soak --seed {seed} --schedules 1\n")
-    if options.shrink:
+    habitat = "--cluster " if options.cluster else ""
+    print(f"again: scripts/soak {habitat}--seed {seed} --schedules 1\n")
+    if options.shrink and isinstance(failing, Verdict):
         failing = shrink(failing)
     print(_told(failing, lines=None if options.history else _LINES))
     return 1

@@ -7,6 +7,7 @@ from threading import Lock
 
 _FAR = 3600.0
 _LOOK_AGAIN = 1.0
+_REST = 2.0
 
 
 class Agenda:
@@ -18,6 +19,8 @@ class Agenda:
         self._due: dict[str, float] = {}
         self._busy: set[str] = set()
         self._again: set[str] = set()
+        self._if_well: set[str] = set()
+        self._rests: dict[str, float] = {}
         self._running: set[str] = set()
         self._later: set[str] = set()
 
@@ -31,10 +34,11 @@ class Agenda:
             if search_id not in self._busy:
                 self._due.setdefault(search_id, self._monotonic())
 
-    def wake(self, search_id: str) -> None:
-        """Step this search now, or once more after the step under way."""
+    def wake(self, search_id: str, *, patient: bool = False) -> None:
+        """Step this search now, or once more after the step under way; ``patient`` = but not just
+        after a step of it has failed."""
         with self._lock:
-            self._wake(search_id)
+            self._wake(search_id, patient=patient)
 
     def wake_running(self) -> None:
         """Step all that run: their cancellation may have been asked for.
@@ -47,11 +51,14 @@ class Agenda:
             for search_id in self._running - self._busy:
                 self._wake(search_id)
 
-    def _wake(self, search_id: str) -> None:
+    def _wake(self, search_id: str, *, patient: bool = False) -> None:
+        now = self._monotonic()
         if search_id in self._busy:
-            self._again.add(search_id)
+            (self._if_well if patient else self._again).add(search_id)
+        elif patient:
+            self._due[search_id] = max(now, self._rests.get(search_id, now))
         else:
-            self._due[search_id] = self._monotonic()
+            self._due[search_id] = now
 
     def begin(self) -> list[str]:
         """Take the searches whose time has come; each is busy until ``finish``."""
@@ -63,12 +70,18 @@ class Agenda:
                 self._busy.add(search_id)
             return ready
 
-    def finish(self, search_id: str, delay: float | None, *, running: bool = False) -> bool:
+    def finish(
+        self, search_id: str, delay: float | None, *, running: bool = False, failed: bool = False
+    ) -> bool:
         """The step has ended; ``None`` = drive it no longer. Whether to step it again at once."""
         with self._lock:
             self._busy.discard(search_id)
-            again = search_id in self._again
+            again = search_id in self._again or (search_id in self._if_well and not failed)
             self._again.discard(search_id)
+            self._if_well.discard(search_id)
+            self._rests.pop(search_id, None)
+            if failed and delay is not None:
+                self._rests[search_id] = self._monotonic() + min(delay, _REST)
             if search_id in self._later and delay is not None:
                 delay = min(delay, _LOOK_AGAIN)
             self._later.discard(search_id)

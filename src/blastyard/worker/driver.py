@@ -99,9 +99,14 @@ class Driver:
         """The pause has ended: look at all that run, their cancellation may have been asked for."""
         self._agenda.wake_running()
 
-    def beat(self) -> None:
-        """Give a sign of life. Called every ``timings.beat`` from a thread of its own."""
-        safely(self._work.gate.beat, default=None)
+    def beat(self) -> bool:
+        """Give a sign of life. Called every ``timings.beat`` from a thread of its own, and sooner
+        again when it did not come about."""
+        return safely(self._beaten, default=False)
+
+    def _beaten(self) -> bool:
+        self._work.gate.beat()
+        return True
 
     def step(self, search_id: str) -> bool:
         """One step of one search. From any thread; never two of one search at once.
@@ -119,7 +124,8 @@ class Driver:
             LOG.exception("search %s: a step failed", search_id)
         running = isinstance(outcome, Wait) and outcome.phase == State.RUNNING
         delay = self._delay(search_id, outcome)
-        again = self._agenda.finish(search_id, delay, running=running)
+        failed = outcome is None
+        again = self._agenda.finish(search_id, delay, running=running, failed=failed)
         return again or delay is None or delay < SWEEP.total_seconds()
 
     def _plan(self) -> float:
@@ -130,7 +136,8 @@ class Driver:
             waiting = True
             self._agenda.know(search_id)
         for search_id in due.searches:
-            self._agenda.wake(search_id)
+            # a step that fails changes something others are told of, so it would wake itself
+            self._agenda.wake(search_id, patient=True)
         every = (SWEEP_WAITING if waiting else SWEEP).total_seconds()
         if now - self._sweep_at >= every:
             self._sweep_at = now

@@ -16,6 +16,8 @@ from blastyard.domain.clock import Clock
 from blastyard.worker.driver import Driver, Work
 
 STEPS: Final = 4
+BEAT_AGAIN: Final = 1.0
+"""Seconds after a beat that failed until the next: the lease may end before a whole one is over."""
 
 
 class Worker:
@@ -77,6 +79,6 @@ class Worker:
             self._work.watch.wake()
 
     def _beat(self) -> None:
-        every = self._work.gate.timings.beat.total_seconds()
-        while not self._stopping.wait(every):
-            self._driver.beat()
+        every = pause = self._work.gate.timings.beat.total_seconds()
+        while not self._stopping.wait(pause):
+            pause = every if self._driver.beat() else min(every, BEAT_AGAIN)

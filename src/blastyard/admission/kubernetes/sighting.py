@@ -54,7 +54,9 @@ class Sighting:
                 "take the finalizers off its ConfigMap; it is made anew when it is gone",
             )
         stamped_at = codec.stamped_at(self.stamp, now)
-        return Snapshot(self.name, self.body, self.version, stamped_at, now, is_fresh)
+        return Snapshot(
+            self.name, self.body, self.version, stamped_at, now, is_fresh, is_coarse=True
+        )
 
 
 @dataclass(frozen=True, slots=True)

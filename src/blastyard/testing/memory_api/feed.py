@@ -63,6 +63,7 @@ class Feed:
     ) -> None:
         self.status = 200
         self.body = b""
+        self.retry_after: float | None = None
         self.wants_bookmarks = schedule.bookmark_at != float("inf")
         self._schedule = schedule
         self._signal = signal
@@ -151,6 +152,7 @@ class Refused:
 
     status: int
     body: bytes
+    retry_after: float | None = None
 
     def lines(self, quiet: float) -> Iterator[bytes]:  # noqa: ARG002
         """There are none."""

@@ -84,7 +84,7 @@ class MemoryApi:
                 self.access.check("watch", at)
                 return self.watches.open(at, call.query)
             except Refusal as error:
-                return Refused(error.code, msgspec.json.encode(error.document))
+                return Refused(error.code, msgspec.json.encode(error.document), error.retry_after)
             finally:
                 self.requests += 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blastyard.testing.recorded.cast import OURS
-from blastyard.testing.recorded.deed import Change
+from blastyard.testing.recorded.deed import Change, Document
 from blastyard.testing.recorded.rule import Before, Court
 from blastyard.testing.recorded.scene import JobSight, LedgerSight
 
@@ -42,8 +42,8 @@ class CapacityRule:
             elif old is not None and hold["fence"] > old["fence"]:
                 self._court.counts["resumptions"] += 1
                 claimed = {
-                    before.family(name)
-                    for name, other in before.holds.items()
+                    after.family(name)
+                    for name, other in after.holds.items()
                     if other["state"] == "submitted" or other["fence"] < old["fence"]
                 }
                 self._judge("over-resumption", search, claimed, after, at)
@@ -100,12 +100,13 @@ class CapacityRule:
         return ledger.family(search) if ledger and search in ledger.holds else search
 
     def _held(self) -> set[str]:
-        """Run slots of holds that are about to be used, or are visible to peers."""
+        """Run slots of holds that are about to be used, or are visible to peers: by a finalizer."""
         ledger = self._court.scene.ledger
         if ledger is None:
             return set()
-        live = [job for job in self._court.scene.jobs.values() if job.live]
-        visible = {self._court.search_of(job) for job in live}
+        jobs = self._court.scene.jobs.values()
+        shown = [job for job in jobs if job.live and job.app == "finalizer"]
+        visible = {self._court.search_of(job) for job in shown}
         return {
             ledger.family(search)
             for search, hold in ledger.holds.items()
@@ -128,5 +129,15 @@ class CapacityRule:
         for search, hold in ledger.holds.items():
             judged = hold["state"] == "reserved" or search == own
             if judged and not hold.get("cancelled") and not shown & {search, ledger.family(search)}:
+                if self._never_began(search, hold, at):
+                    court.counts["unseen before any command"] += 1
+                    continue
                 detail = f"{holder} left, and no finalizer tells of {search}"
                 court.accuse("unseen by peers", detail, at)
+
+    def _never_began(self, search: str, hold: Document, at: float) -> bool:
+        """Whether certainly no command of it ran: its resumption counts anew, so nobody is hurt."""
+        cast = self._court.cast
+        is_told = f"{OURS}{search}-{hold['attempt']}" in cast.known
+        began = (deed.at for deed in cast.those("submitting") if deed.search == search)
+        return is_told and min(began, default=at) >= at

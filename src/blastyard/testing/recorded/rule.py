@@ -46,7 +46,7 @@ class Court:
     def search_of(self, job: JobSight) -> str:
         """The search that a Job belongs to."""
         held = self.scene.ledger.searches() if self.scene.ledger else {}
-        named = job.notes.get("blastyard/search")
+        named = job.notes.get("blastyard/id")
         return named or held.get(job.slot) or self.cast.search_of.get(job.slot) or job.slot
 
     def is_rude(self, job: JobSight) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from blastyard.testing.history import Violation
 from blastyard.testing.recorded.capacity_rule import CapacityRule
 from blastyard.testing.recorded.cast import Cast
-from blastyard.testing.recorded.deed import Change, Deed, changes_of, deeds_of
+from blastyard.testing.recorded.deed import GAP, Change, Deed, changes_of, deeds_of
 from blastyard.testing.recorded.lease_rule import LeaseRule
 from blastyard.testing.recorded.ledger_rule import FenceRule, OrderRule
 from blastyard.testing.recorded.rule import Before, Court, Rule, Terms
@@ -58,7 +58,7 @@ def check(
         before = Before(scene.lease, scene.ledger, scene.jobs.get(uid))
         scene.take(change)
         court.counts["changes"] += 1
-        for rule in rules if not change.bridged else ():
+        for rule in () if change.bridged or change.what == GAP else rules:
             rule.saw(change, before)
     for rule in rules:
         rule.closed()

@@ -1,0 +1,34 @@
+"""Tests against a real Kubernetes API: one server for the whole run, a namespace for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from gate_stage import Lab
+
+from blastyard.testing.controlplane import ControlPlane
+from blastyard.testing.controlplane_pytest import (
+    control_plane,
+    control_plane_binaries,
+    namespace,
+    own_control_plane,
+    pytest_collection_finish,
+)
+
+__all__ = [
+    "control_plane",
+    "control_plane_binaries",
+    "namespace",
+    "own_control_plane",
+    "pytest_collection_finish",
+]
+
+
+@pytest.fixture
+def lab(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Lab]:
+    """A namespace with blastyards in it."""
+    made = Lab(control_plane, namespace, tmp_path)
+    yield made
+    made.close()

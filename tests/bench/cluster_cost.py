@@ -1,4 +1,4 @@
-"""What a crowded namespace, a killed process and a polling program cost, on a real control plane."""
+"""What a crowded namespace, a killed process and a polling program cost, on a real cluster."""
 
 from __future__ import annotations
 

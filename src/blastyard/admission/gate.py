@@ -6,16 +6,15 @@ of the document store says when something changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 
 from blastyard.admission import ending
 from blastyard.admission import hold as holds
 from blastyard.admission import lease as gate_a
-from blastyard.admission import ticket as tickets
 from blastyard.admission.entry import Entry
-from blastyard.admission.ledger import HoldState, Ledger, Policy, Submitter
+from blastyard.admission.ledger import HoldState, Ledger, Submitter
 from blastyard.admission.markers import Marking
 from blastyard.admission.observer import Denied, Inputs, Looked
 from blastyard.admission.order import Situation, Turn, places, turn, turn_in
@@ -23,6 +22,7 @@ from blastyard.admission.outcome import Waiting
 from blastyard.admission.outlook import GateSettings, Outlook, Surroundings
 from blastyard.admission.picture import Picture
 from blastyard.admission.port import DocumentStore
+from blastyard.admission.queue import Queue
 from blastyard.admission.record import Record
 from blastyard.admission.roster import Presence, Roster
 from blastyard.admission.stay import Inside, Stay
@@ -30,7 +30,7 @@ from blastyard.admission.view import Due, View, slot_taken
 from blastyard.domain.errors import Unavailable
 
 
-class Gate:
+class Gate(Queue):
     """Both gates, as one process sees them."""
 
     def __init__(
@@ -40,12 +40,11 @@ class Gate:
         settings: GateSettings,
         surroundings: Surroundings,
     ) -> None:
-        self.me = me
         self.timings = settings.timings
         self.monotonic = surroundings.monotonic
         self.record = Record(documents, settings.timings, surroundings.monotonic)
         self._roster = Roster(documents, me, surroundings.is_gone, surroundings.monotonic)
-        self.outlook = Outlook(self.record, self._roster, me, settings, surroundings)
+        super().__init__(me, Outlook(self.record, self._roster, me, settings, surroundings))
         self._census = surroundings.census
         self.marking = Marking(surroundings.markers, self._census, self.record)
         self.observer = surroundings.observer
@@ -80,63 +79,6 @@ class Gate:
     def retire(self) -> None:
         """Sign off; the searches that wait here are left to others."""
         self._roster.retire()
-
-    # -- the queue -----------------------------------------------------------------------------
-
-    def publish(self, wishes: Sequence[tickets.Wish], submitter: str | None = None) -> Ledger:
-        """Give tickets to as many of ``wishes`` as may have one; the ledger tells which have.
-
-        ``submitter`` is who looks after them when it is not ourselves.
-        """
-        whose = self.me.name if submitter is None else submitter
-
-        def rule(ledger: Ledger, now: datetime) -> Ledger | None:
-            return tickets.publish(ledger, whose, tickets.window(ledger, whose, wishes), now)
-
-        return self.outlook.change(rule)
-
-    def withdraw(self, search: str) -> None:
-        """Take a waiting search out of the queue."""
-        self.outlook.change(lambda ledger, now: tickets.withdraw(ledger, search, now))
-
-    def park(
-        self, search: str, by: str, wish: tickets.Wish | None = None, submitter: str = ""
-    ) -> bool:
-        """Set a waiting search aside; whether it has a ticket.
-
-        With a ``wish`` it is given one if need be, whatever waits before it: ``submitter`` looks
-        after it.
-        """
-
-        def rule(ledger: Ledger, now: datetime) -> Ledger | None:
-            published = wish and tickets.publish(ledger, submitter, [wish], now)
-            return tickets.park(published or ledger, search, by, now)
-
-        after = self.outlook.change(rule)
-        return search in after.tickets
-
-    def unpark(self, search: str) -> bool:
-        """Let a parked search go on; whether it has a ticket."""
-        after = self.outlook.change(lambda ledger, now: tickets.unpark(ledger, search, now))
-        return search in after.tickets
-
-    def block(self, search: str, phase: str | None) -> None:
-        """Say what the search waits for besides its turn; ``None`` = nothing any more."""
-        self.outlook.change(lambda ledger, now: tickets.block(ledger, search, phase, now))
-
-    def adopt(self, search: str, submitter: str | None = None) -> None:
-        """Let ``submitter`` (ourselves, when none is named) look after a waiting search."""
-        heir = self.me.name if submitter is None else submitter
-        self.outlook.change(lambda ledger, now: tickets.adopt(ledger, search, heir, now))
-
-    def change_policy(
-        self, by: str, *, ceiling: int | None = None, cap: int | None = None
-    ) -> Policy:
-        """Change what an operator decides. Raises ``ValueError`` for negative numbers."""
-        after = self.outlook.change(
-            lambda ledger, now: tickets.change_policy(ledger, by, now, ceiling=ceiling, cap=cap)
-        )
-        return after.policy
 
     # -- admission -----------------------------------------------------------------------------
 
@@ -247,8 +189,9 @@ class Gate:
 
     def give_up(self, search: str, fence: int) -> None:
         """Nothing of this grant is alive and nobody will take it up: the slot is free."""
-        self.outlook.change(lambda ledger, now: holds.give_up(ledger, search, fence, now))
-        self._unmark(search)
+        after = self.outlook.change(lambda ledger, now: holds.give_up(ledger, search, fence, now))
+        if search not in after.holds:
+            self._unmark(search)
 
     def cancelled_by_peer(self, search: str) -> None:
         """A peer has removed what made it count: that is how peers cancel.

@@ -8,8 +8,10 @@ from datetime import timedelta
 from typing import Protocol
 
 from blastyard.admission.gate import Gate
+from blastyard.admission.outcome import Waiting
 from blastyard.admission.port import Watch
 from blastyard.domain.errors import Unavailable
+from blastyard.domain.job import Phase
 
 
 class Running(Protocol):
@@ -51,6 +53,22 @@ class Patience:
 
     submit_slot: timedelta | None = None
     capacity: timedelta | None = None
+
+    def limits(self) -> list[float]:
+        """Both in seconds, those that there are."""
+        limits = (self.submit_slot, self.capacity)
+        return [limit.total_seconds() for limit in limits if limit is not None]
+
+    def require(self, waiting: Waiting, waited: float) -> None:
+        """Raises ``Unavailable('…_timeout')`` when that is long enough for this reason to wait."""
+        slot = waiting.phase == Phase.WAITING_FOR_SUBMIT_SLOT
+        limit = self.submit_slot if slot else self.capacity
+        if limit is not None and waited >= limit.total_seconds():
+            raise Unavailable(
+                "submit_slot_timeout" if slot else "capacity_timeout",
+                f"waited {int(waited)} s and did not get its turn: {waiting.detail}",
+                "see `blastyard gate status` for who holds what, then start it again",
+            )
 
 
 def lease_lost() -> Unavailable:

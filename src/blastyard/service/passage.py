@@ -25,7 +25,6 @@ from blastyard.admission.stay import LeaseLost, Stay
 from blastyard.admission.ticket import Wish
 from blastyard.admission.view import Due
 from blastyard.domain.errors import PASSING, CallerMistake, Unavailable
-from blastyard.domain.job import Phase
 from blastyard.service.entrance import Entrance, Patience, Running, Stopped, lease_lost
 
 FLOOR: Final = 2.0
@@ -175,29 +174,15 @@ class Passage:
         outcome = self._patiently(lambda: self._gate.turn(self._wish.search))
         waited = self._entrance.monotonic() - self._began
         if isinstance(outcome, Waiting):
-            self._require_patience(outcome, waited)
+            self._patience.require(outcome, waited)
             self._told(outcome, waited)
         pauses = [FLOOR]
         if due.until is not None:
             pauses.append((due.until - due.now).total_seconds())
-        pauses += [left - waited for left in self._limits() if left > waited]
+        pauses += [left - waited for left in self._patience.limits() if left > waited]
         self._entrance.watch.wait(max(0.0, min(pauses)))
         if self._entrance.monotonic() - self._looked_at >= FLOOR:
             self._sweep_orphans()
-
-    def _limits(self) -> list[float]:
-        limits = (self._patience.submit_slot, self._patience.capacity)
-        return [limit.total_seconds() for limit in limits if limit is not None]
-
-    def _require_patience(self, waiting: Waiting, waited: float) -> None:
-        slot = waiting.phase == Phase.WAITING_FOR_SUBMIT_SLOT
-        limit = self._patience.submit_slot if slot else self._patience.capacity
-        if limit is not None and waited >= limit.total_seconds():
-            raise Unavailable(
-                "submit_slot_timeout" if slot else "capacity_timeout",
-                f"waited {int(waited)} s and did not get its turn: {waiting.detail}",
-                "see `blastyard gate status` for who holds what, then start it again",
-            )
 
     def _sweep_orphans(self) -> None:
         """Have the slots of dead processes freed: with no service here, nobody else may do it."""

@@ -80,3 +80,43 @@ def test_peers_go_by_finalizers_and_not_by_companions(ended: bool, rules: list[s
     story.foreign_end("f1", story.foreign("f1"))
     story.say("ended", "s1", outcome="completed")
     assert story.rules(peers_ceiling=1) == rules
+
+
+@pytest.mark.parametrize(("began", "rules"), [(False, []), (True, ["over-admission by a peer"])])
+def test_a_peer_may_begin_beside_a_reservation_of_which_nothing_has_begun(
+    story: Story, began: bool, rules: list[str]
+) -> None:
+    """It cannot see it; whoever resumes it counts anew."""
+    story.ticket("s1")
+    holder = story.enter("s1")
+    story.reserve("s1")
+    if began:
+        story.job("finalizer", "r-s1", marker=True, id="s1")
+        story.say("submitting", "s1", holder=holder, ids=["s1"])
+        story.say("submitted", "s1", holder=holder, ids=["s1"], code=8)
+    story.say("releasing", "s1", holder=holder)
+    story.say("released", "s1", holder=holder, version=story.lease(""))
+    story.foreign_end("f1", story.foreign("f1"))
+    story.say("ended", "s1", outcome="failed")
+    assert story.rules(peers_ceiling=1) == rules
+
+
+@pytest.mark.parametrize(("died", "rules"), [(True, []), (False, ["order"])])
+def test_the_searches_of_the_dead_may_be_overtaken_before_their_signs_of_life_lapse(
+    story: Story, died: bool, rules: list[str]
+) -> None:
+    for search in ("s1", "s2"):
+        story.ticket(search)
+    story.tickets["s2"]["submitter"] = "serve-2"
+    if died:
+        story.say("died", "", "serve-1")
+    story.deeds = [
+        type(deed)(deed.at, "serve-2" if deed.search == "s2" else deed.who, deed.what, deed.search)
+        for deed in story.deeds
+    ]
+    holder = "blastyard-s2-1"
+    story.say("acquired", "s2", "serve-2", holder=holder, version=story.lease(holder))
+    story.reserve("s2")
+    for search in ("s1", "s2"):
+        story.say("ended", search, "serve-2", outcome="completed")
+    assert story.rules() == rules

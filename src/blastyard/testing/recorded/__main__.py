@@ -22,11 +22,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("recording", type=Path)
     parser.add_argument("--namespace", required=True)
     parser.add_argument("--takeover", type=float, default=Terms().takeover, metavar="S")
+    parser.add_argument("--lapse", type=float, default=Terms().lapse, metavar="S")
+    parser.add_argument("--skew", type=float, default=Terms().skew, metavar="S")
     parser.add_argument("--peers-ceiling", type=int, default=Terms().peers_ceiling, metavar="N")
     parser.add_argument("--peers-ahead", type=float, default=0.0, metavar="S")
     options = parser.parse_args(arguments)
     terms = Terms(
         takeover=options.takeover,
+        lapse=options.lapse,
+        skew=options.skew,
         peers_ceiling=options.peers_ceiling,
         peers_ahead=options.peers_ahead,
     )

@@ -89,7 +89,7 @@ class CapacityRule:
             seen = other.app == "finalizer" and other.version < turn_began  # what peers go by
             if seen or not court.is_rude(other):
                 union.add(self._slot(other))
-        union |= self._held()
+        union |= self._held(at)
         if len(union) > court.terms.peers_ceiling:
             names = ", ".join(sorted(union))
             detail = f"{search} began at a ceiling of {court.terms.peers_ceiling}, among {names}"
@@ -99,7 +99,7 @@ class CapacityRule:
         search, ledger = self._court.search_of(job), self._court.scene.ledger
         return ledger.family(search) if ledger and search in ledger.holds else search
 
-    def _held(self) -> set[str]:
+    def _held(self, at: float) -> set[str]:
         """Run slots of holds that are about to be used, or are visible to peers: by a finalizer."""
         ledger = self._court.scene.ledger
         if ledger is None:
@@ -110,7 +110,8 @@ class CapacityRule:
         return {
             ledger.family(search)
             for search, hold in ledger.holds.items()
-            if hold["state"] == "reserved" or search in visible
+            if search in visible
+            or (hold["state"] == "reserved" and not self._never_began(search, hold, at))
         }
 
     def _left(self, holder: str, at: float) -> None:

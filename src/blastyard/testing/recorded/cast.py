@@ -27,6 +27,8 @@ class Cast:
         """Holders that tell what they do."""
         self.foreign: set[str] = set()
         """Searches of other programs than blastyard."""
+        self.owner_of: dict[str, str] = {}
+        """Search to who has accepted it."""
         for deed in self.deeds:
             self._take(deed)
 
@@ -40,10 +42,24 @@ class Cast:
                     self.foreign.add(deed.search)
             else:
                 self.rude.update((deed.search, *deed.ids))
+        elif deed.what == "accepted":
+            self.owner_of.setdefault(deed.search, deed.who)
         elif deed.what in ("releasing", "released"):
             self.letting_go.add(deed.holder)
         elif deed.what == "acquired":
             self.known.add(deed.holder)
+
+    def is_dead(self, search: str, at: float, tolerance: float) -> bool:
+        """Whether all processes of who looks after the search are dead: whoever can see that, need
+        not wait until their signs of life have lapsed."""
+        who = self.owner_of.get(search)
+        dead = False
+        for deed in self.deeds:
+            if deed.at > at + (tolerance if deed.what == "died" else 0.0):
+                continue
+            if deed.who == who and deed.what != "fault":
+                dead = deed.what == "died"
+        return dead
 
     def those(self, what: str) -> list[Deed]:
         """The deeds of one sort, by time."""

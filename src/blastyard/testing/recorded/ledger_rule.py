@@ -84,15 +84,17 @@ class OrderRule:
                 continue  # let in too, withdrawn, or passed over as it did not claim
             if (other["user"], other["level"]) != (ticket["user"], ticket["level"]):
                 continue
-            if other["sequence"] < ticket["sequence"] and self._could_go(other, at):
+            if other["sequence"] < ticket["sequence"] and self._could_go(name, other, at):
                 detail = f"{search} (ticket {ticket['sequence']}) before {name}"
                 detail += f" (ticket {other['sequence']}) of {ticket['user']}"
                 self._court.accuse("order", detail, at)
 
-    def _could_go(self, ticket: Document, at: float) -> bool:
+    def _could_go(self, search: str, ticket: Document, at: float) -> bool:
         obstacles = ("parked_by", "blocked", "family")
         if any(ticket.get(name) for name in obstacles):
             return False
         beat_at = self._court.scene.beats.get(ticket["submitter"])
         terms = self._court.terms
+        if self._court.cast.is_dead(search, at, terms.tolerance):
+            return False
         return beat_at is not None and at - beat_at < terms.lapse - terms.tolerance

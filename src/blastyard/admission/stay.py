@@ -104,8 +104,9 @@ class Stay:
         ``stands_in=False`` is for a submission whose first objects are its finalizer and companion:
         it shows itself.
 
-        Raises :class:`LeaseLost` when the stay is over, and ``Unavailable``; a slot that was
-        reserved by then stays so.
+        Raises :class:`LeaseLost` when the stay is over; a slot that was reserved by then stays so.
+        Raises ``Unavailable``; a new slot that could not be shown to peers is given back first,
+        if that can be written.
         """
         self.assert_markers()
         alive, self.census = self._inside.outlook.observe()
@@ -114,8 +115,23 @@ class Stay:
             ledger, outcome = self._ask_again(attempt, alive, ledger, outcome)
         self._report(attempt.search, ledger, outcome)
         if isinstance(outcome, Granted) and stands_in:
-            self._show(attempt.search, ledger)
+            self._show_or_give_back(attempt, ledger)
         return outcome
+
+    def _show_or_give_back(self, attempt: rules.Attempt, ledger: Ledger) -> None:
+        try:
+            self._show(attempt.search, ledger)
+        except Unavailable:
+            if self._was_waiting:  # nothing of it can be alive: it had no slot before
+                with suppress(Unavailable):
+                    self._give_back(attempt, ledger.holds[attempt.search].fence)
+            raise
+
+    def _give_back(self, attempt: rules.Attempt, fence: int) -> None:
+        def rule(ledger: Ledger, now: datetime) -> Ledger | None:
+            return rules.give_back(ledger, attempt.search, attempt.submitter, fence, now)
+
+        self._record.change_ledger(rule)
 
     def _ask(
         self, attempt: rules.Attempt, alive: frozenset[str]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from blastyard.testing.foreign.count import is_terminal
-from blastyard.testing.recorded.deed import DELETED, Change, Deed, changes_of, deeds_of
+from blastyard.testing.recorded.deed import DELETED, GAP, Change, Deed, changes_of, deeds_of
 
 Line = tuple[float, str]
 
@@ -38,7 +38,9 @@ def _told(deed: Deed) -> str:
 def _changes(recording: Path) -> Iterator[Line]:
     holds: dict[str, str] = {}
     for change in changes_of(recording):
-        if change.kind == "Lease" and change.name.startswith("elb-blast-submit-"):
+        if change.what == GAP:
+            yield change.at, f"{change.version:>6} GAP    {change.kind}"
+        elif change.kind == "Lease" and change.name.startswith("elb-blast-submit-"):
             yield change.at, f"{change.version:>6} LEASE  {change.what} {_holder(change)}"
         elif change.kind == "ConfigMap" and change.name.startswith("elb-blast-ledger-"):
             after = _holds(change)

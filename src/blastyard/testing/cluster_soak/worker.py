@@ -187,6 +187,10 @@ class Worker:
     def _publish(self) -> None:
         ledger = self._gate.lately()
         known = ledger.tickets.keys() | ledger.holds.keys()
+        for row in self._rows:
+            ticket = ledger.tickets.get(row.search)
+            if row.state == OPEN and ticket and ticket.submitter != self._gate.me.name:
+                self._gate.adopt(row.search)  # given back for us while we were silent
         wishes = [
             Wish(row.search, row.user, row.level)
             for row in self._rows

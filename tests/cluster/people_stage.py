@@ -13,7 +13,7 @@ from blastyard.kube.config import Wanted, find
 from blastyard.kube.http import HttpWire
 from blastyard.testing.controlplane import ControlPlane
 
-SOON: Final = 10.0
+SOON: Final = 60.0
 """Seconds within which the API server must have taken in what was written a moment ago."""
 
 

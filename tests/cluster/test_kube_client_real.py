@@ -151,9 +151,12 @@ def test_a_watch_tells_everything_after_the_list(stage: Stage) -> None:
 
 def test_a_watch_ends_when_its_time_is_over_with_a_bookmark(stage: Stage) -> None:
     client = stage.client()
-    listing = client.listing(LEASES, Object)
-
-    told = list(client.watch(LEASES, Object, listing.version, seconds=4).events(SOON))
+    told: list[object] = []
+    for _ in range(5):  # a busy server may leave one out
+        listing = client.listing(LEASES, Object)
+        told += client.watch(LEASES, Object, listing.version, seconds=4).events(SOON)
+        if told:
+            break
 
     assert [type(each) for each in told] == [Bookmark] * len(told)
     assert told

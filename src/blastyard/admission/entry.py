@@ -14,7 +14,7 @@ from blastyard.admission.observer import Denied, Undecided
 from blastyard.admission.outcome import Reason, Waiting
 from blastyard.admission.stay import Inside, Stay
 from blastyard.admission.view import slot_taken
-from blastyard.domain.errors import Unavailable
+from blastyard.domain.errors import Misconfigured, Unavailable
 
 
 class Entry:
@@ -114,14 +114,17 @@ class Entry:
             self._let_go(stay)
 
     def flush(self) -> None:
-        """Be certainly out of Gate A. Raises ``Unavailable`` while a release cannot be written."""
+        """Be certainly out of Gate A. Raises ``Unavailable`` while a release cannot be
+        written, and ``Misconfigured`` when it may not be."""
         self.retry()
         with self._lock:
-            left = [stay.holder for stay in self._unreleased.values()]
+            left = list(self._unreleased.values())
         if left:
+            if isinstance(left[0].trouble, Misconfigured):
+                raise left[0].trouble
             raise Unavailable(
                 "store_unavailable",
-                f"the submit lease of {left[0]} could not be released",
+                f"the submit lease of {left[0].holder} could not be released",
                 "others take it over when it has been silent for the takeover time",
             )
 

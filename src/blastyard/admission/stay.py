@@ -57,6 +57,8 @@ class Stay:
         self.deadline = deadline
         """Until when the guarded command may run, in monotonic seconds."""
         self.is_abandoned = False
+        self.trouble: BlastyardError | None = None
+        """What kept it from being released the last time."""
         self.census = Census()
         """What ran when a slot was asked for."""
         self._inside = inside
@@ -236,7 +238,8 @@ class Stay:
         self._closing = True  # a beat that finds the lease released has lost nothing
         try:
             self._record.change_lease(lambda seen: gate_a.released(seen, self.holder))
-        except BlastyardError:  # whatever it is, it is told, and tried again
+        except BlastyardError as error:  # whatever it is, it is told, and tried again
+            self.trouble = error
             self._tell(observer.ReleaseFailed(self.holder))
             return False
         if self._entered_at is not None and not self._is_lost:

@@ -14,6 +14,9 @@ from types import FrameType
 from typing import Any, Final
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+AGAIN_SECONDS: Final = 0.2
+"""A signal that comes in the instant before a read begins to wait would only be noticed after it;
+so a read is interrupted every so often, and what came is then acted upon."""
 
 
 class Interrupt:
@@ -29,6 +32,7 @@ class Interrupt:
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
                 self._before[number] = signal.signal(number, self._note)
+        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, _nothing)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -46,12 +50,14 @@ class Interrupt:
     def breakable(self) -> Iterator[None]:
         """Inside, an interruption raises ``KeyboardInterrupt``, one noted before as well."""
         self._breakable = True
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS, AGAIN_SECONDS)
         try:
             if self.requested:
                 raise KeyboardInterrupt
             yield
         finally:
             self._breakable = False
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
 
     def through(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """The same chunks; waiting for the next one can be interrupted."""
@@ -62,3 +68,7 @@ class Interrupt:
             if chunk is None:
                 return
             yield chunk
+
+
+def _nothing(_number: int, _frame: FrameType | None) -> None:
+    """Only the read that it interrupts matters."""

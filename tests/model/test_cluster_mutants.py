@@ -17,7 +17,6 @@ QUICK_SEEDS = 8
 QUICK = (
     "takeover without waiting",
     "trust for ever",
-    "no guardian",
     "holds only",
     "fence from the beginning",
     "tended by nobody",

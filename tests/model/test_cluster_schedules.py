@@ -15,7 +15,7 @@ from blastyard.testing.cluster.simulator import run
 from blastyard.testing.foreign.kind import DASHBOARD, SERVICE
 from blastyard.testing.soak import main
 
-SHORT = 12
+SHORT = 6
 LONG = range(SHORT, 200)
 BEATS_IN_300_SECONDS = 30
 LISTS_IN_300_SECONDS = 3
@@ -61,6 +61,7 @@ def test_schedules_do_what_they_are_for() -> None:
         assert happening in text, happening
 
 
+@pytest.mark.slow
 def test_the_same_schedule_makes_the_same_history() -> None:
     for seed in range(4):
         assert run(make(seed)).history.entries == run(make(seed)).history.entries
@@ -106,6 +107,7 @@ def test_a_free_slot_is_used_at_once() -> None:
     assert max(waits) < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [SERVICE, DASHBOARD])
 def test_a_program_that_polls_finds_a_slot_beside_a_queue(kind: object) -> None:
     """Fault B17."""

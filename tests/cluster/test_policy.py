@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 from people_stage import People, config_map, job, lease, until
 
+from blastyard.admission.ledger import Fence
 from blastyard.domain.errors import Misconfigured
 from blastyard.kube import install, policy, rbac
-from blastyard.kube.policy import FENCE, FENCE_KEY, HOLDER, MANAGED, Refusal, fence_text, refusal
+from blastyard.kube.policy import FENCE, FENCE_KEY, HOLDER, MANAGED, Refusal, refusal
 from blastyard.kube.rbac import Manifest
 from blastyard.testing.controlplane import ControlPlane
 from blastyard.testing.controlplane_request import MERGE_PATCH, Answer
 
 ME = "blastyard-0b8f-1"
 OTHER = "blastyard-77aa-1"
-OLD = fence_text("3f2c", 41)
-NEW = fence_text("3f2c", 42)
+OLD = Fence("3f2c", 41).text
+NEW = Fence("3f2c", 42).text
 API = "/apis/admissionregistration.k8s.io/v1"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -152,7 +153,7 @@ def test_a_stale_fence_is_refused_and_told_the_latest(yard: Yard) -> None:
 
 
 def test_the_same_number_of_a_ledger_that_was_lost_is_refused(yard: Yard) -> None:
-    assert told(yard.finalize(fence=fence_text("a-lost-one", 42))) is not None
+    assert told(yard.finalize(fence=Fence("a-lost-one", 42).text)) is not None
 
 
 @pytest.mark.parametrize(
@@ -300,7 +301,7 @@ def test_after_a_takeover_the_new_holder_is_let_in_and_the_old_one_is_not(yard: 
 
 def test_after_a_later_grant_an_earlier_one_creates_nothing(yard: Yard) -> None:
     for number in range(43, 53):
-        latest, before = (fence_text("3f2c", each) for each in (number, number - 1))
+        latest, before = (Fence("3f2c", each).text for each in (number, number - 1))
         yard.grant(latest)
         yard.settle(fence=latest)
 

@@ -138,6 +138,11 @@ class Fence(msgspec.Struct, frozen=True, array_like=True):
     uid: str
     number: int
 
+    @property
+    def text(self) -> str:
+        """One word, as it stands beside the ledger and on what was made by its right."""
+        return f"{self.uid}/{self.number}"
+
 
 class Submitter(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who submits: one process group on one store, and how to tell that it is gone.
@@ -188,7 +193,7 @@ def encode(document: msgspec.Struct) -> bytes:
 
 def fence_text(ledger: Ledger) -> str:
     """The latest fence as one word, for whoever compares it without reading the ledger."""
-    return f"{ledger.uid}/{ledger.fence}"
+    return Fence(ledger.uid, ledger.fence).text
 
 
 def decode_ledger(body: bytes) -> Ledger:

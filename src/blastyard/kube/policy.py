@@ -95,11 +95,6 @@ class Refusal:
     message: str
 
 
-def fence_text(uid: str, number: int) -> str:
-    """A fence as it stands in the ConfigMap and in the annotation."""
-    return f"{uid}/{number}"
-
-
 def refusal(status: int, message: str) -> Refusal | None:
     """Whether an answer is a refusal by a policy of ours, and which; ``None`` = something else.
 

@@ -24,10 +24,10 @@ from typing import Any, Final
 import msgspec
 
 from blastyard.admission.lease import SubmitLease, format_time, parse_time
-from blastyard.admission.ledger import encode
+from blastyard.admission.ledger import Fence, encode
 from blastyard.admission.port import LEASE, LEDGER, SUBMITTER
 from blastyard.kube.outcome import Object
-from blastyard.kube.policy import FENCE_KEY, fence_text
+from blastyard.kube.policy import FENCE_KEY
 from blastyard.kube.rbac import ledger_name, submit_lease_name
 from blastyard.kube.resource import CONFIGMAPS, LEASES, Resource
 
@@ -200,7 +200,7 @@ def _ledger_data(data: Mapping[str, str], body: bytes) -> dict[str, str]:
         numbered = _NUMBERED.decode(body)
     except msgspec.DecodeError:
         return {**kept, "ledger": body.decode()}
-    fence = fence_text(numbered.uid, numbered.fence)
+    fence = Fence(numbered.uid, numbered.fence).text
     return {**kept, "ledger": body.decode(), FENCE_KEY: fence}
 
 

@@ -14,13 +14,14 @@ from typing import Final
 
 import msgspec
 
+from blastyard.admission.census import FINALIZER
+from blastyard.admission.kubernetes.marker_job import MARKER, SEARCH_ID
 from blastyard.kube.client import Listing
 
 SEARCHES: Final = "app in (finalizer,blast,submit)"
 """Label selector of the Jobs that every submitter counts by."""
 UNSUCCESSFUL: Final = "status.successful=0"
 """Field selector that leaves out what has succeeded."""
-SEARCH_ID: Final = "elb-job-id"
 
 _OURS: Final = "blastyard/"
 
@@ -204,15 +205,15 @@ class JobSights:
 
 
 def _is_marker(seen: JobSight) -> bool:
-    return "blastyard/marker" in seen.labels
+    return MARKER in seen.labels
 
 
 def _is_companion(seen: JobSight) -> bool:
-    return seen.app != "finalizer" and not _is_marker(seen)
+    return seen.app != FINALIZER and not _is_marker(seen)
 
 
 def _is_finalizer(seen: JobSight) -> bool:
-    return seen.app == "finalizer" and not _is_marker(seen)
+    return seen.app == FINALIZER and not _is_marker(seen)
 
 
 class _Lately:

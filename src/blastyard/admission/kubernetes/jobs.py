@@ -11,10 +11,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from blastyard.admission.census import UNLABELLED, Census, MarkerKind, SeenJob, take
+from blastyard.admission.census import FINALIZER, UNLABELLED, Census, MarkerKind, SeenJob, take
 from blastyard.admission.kubernetes import marker_job
 from blastyard.admission.kubernetes.job_sight import (
-    SEARCH_ID,
     SEARCHES,
     UNSUCCESSFUL,
     Job,
@@ -89,7 +88,7 @@ class KubernetesCensus:
         found: frozenset[str] = frozenset()
         for first in range(0, len(asked), _NAMES_IN_A_QUESTION):
             some = ",".join(asked[first : first + _NAMES_IN_A_QUESTION])
-            selection = Selection(f"app=finalizer,{SEARCH_ID} in ({some})")
+            selection = Selection(f"app={FINALIZER},{marker_job.SEARCH_ID} in ({some})")
             listing = self._client.listing(JOBS, Job, selection)
             found |= take(seen_job(sight(job)) for job in listing.items).finished
         return found
@@ -183,7 +182,7 @@ class KubernetesMarkers:
     def delete_search(self, name: str) -> None:
         """See the port: its Jobs, whose pods follow. Companions of ours are among them."""
         if name != UNLABELLED:
-            self._client.delete_collection(JOBS, Selection(f"{SEARCH_ID}={name}"))
+            self._client.delete_collection(JOBS, Selection(f"{marker_job.SEARCH_ID}={name}"))
 
 
 def _changing(name: str) -> Unavailable:

@@ -29,9 +29,12 @@ ARGUMENTS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium(missing: Callable[[str], Any]) -> Iterator[Browser]:
-    """A browser; each run of it has a new profile directory."""
+    """A browser with a new profile directory; its driver's event loop must end before other tests.
+
+    While the driver is open its loop counts as running in this thread, and nobody else's can.
+    """
     path = shutil.which("chromium") or missing("the browser Chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)

@@ -15,6 +15,7 @@ from figure import BLASTYARD, Figure, Setting, median
 
 from blastyard.admission.kubernetes.job_sight import JobSights
 from blastyard.admission.kubernetes.jobs import KubernetesCensus
+from blastyard.admission.kubernetes.pulse import Pulse
 from blastyard.domain.clock import SystemClock
 from blastyard.kube.client import Client
 from blastyard.kube.config import Wanted, find
@@ -66,7 +67,8 @@ def _census(plane: ControlPlane, setting: Setting) -> list[Figure]:
 
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(make, range(finished + live)))
-    reader = KubernetesCensus(client, JobSights(lambda: None), lambda: False)
+    pulse = Pulse(client, time.monotonic)
+    reader = KubernetesCensus(client, JobSights(lambda: None), lambda: False, pulse)
     spans = []
     for _ in range(setting.runs(9)):
         begun = time.monotonic()

@@ -100,24 +100,40 @@ class Submitter:
         say(event="end", calls={" ".join(key): n for key, n in self.calls.items()}, mib=memory)
 
     def submit(self, search: str) -> None:
+        """Submit it, and what follows of ours while nobody else is first."""
         stay = self.gate.enter(search, 1)
         if not isinstance(stay, Stay):
             return
+        at_work: Stay | None = stay
+        following: str | None = search
         try:
-            attempt = Attempt(search, 1, self.gate.me.name)
-            outcome = stay.reserve(attempt, stands_in=False)
-            if not isinstance(outcome, Granted):
-                return
-            sent_at = time.monotonic()
-            self.client.create(JOBS, finalizer(self.client.namespace, search))
-            hold = self.gate.lately().holds[search]
-            self.gate.marking.companions(search, hold, Submission())
-            stay.confirm(search, outcome.fence, Submission(marked=True))
+            while at_work is not None and following is not None:
+                stay, search = at_work, following
+                following = self._inside(stay, search)
+                if following is not None:
+                    at_work = self.gate.pass_on(stay, following, 1)
         finally:
-            self.gate.leave(stay)
-        self.waiting -= 1
-        say(event="submitted", search=search, at=sent_at, left=time.monotonic())
+            if at_work is not None:
+                self.gate.leave(at_work)
         self.refill()
+
+    def _inside(self, stay: Stay, search: str) -> str | None:
+        outcome = stay.reserve(Attempt(search, 1, self.gate.me.name), stands_in=False)
+        if not isinstance(outcome, Granted):
+            return None
+        sent_at = time.monotonic()
+        self.client.create(JOBS, finalizer(self.client.namespace, search))
+        hold = self.gate.lately().holds[search]
+        self.gate.marking.companions(search, hold, Submission())
+        self.waiting -= 1
+        made = Submission(marked=True)
+        following = self.gate.following(stay)
+        if following is not None:
+            stay.confirm_later(search, outcome.fence, made)
+        else:
+            stay.confirm(search, outcome.fence, made)
+        say(event="submitted", search=search, at=sent_at, left=time.monotonic())
+        return following
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@ from __future__ import annotations
 from threading import Thread
 
 import pytest
-from inside_stage import QUICK, until
 from lease_site_stage import LEASE, Site, site
+from waiting_stage import QUICK, until
 
 from blastyard.admission.hold import Attempt
+from blastyard.admission.inside import LeaseLost
 from blastyard.admission.outcome import Waiting
-from blastyard.admission.stay import LeaseLost, Stay
+from blastyard.admission.stay import Stay
 from blastyard.domain.errors import Unavailable
 from blastyard.testing.proxy_fault import Delay, Rule
 

@@ -22,13 +22,13 @@ from admission_stage import (
 )
 
 from blastyard.admission.hold import Attempt
+from blastyard.admission.inside import LeaseLost
 from blastyard.admission.lease import SubmitLease, format_time
 from blastyard.admission.ledger import HoldState, encode
 from blastyard.admission.memory import MemoryDocumentStore
 from blastyard.admission.outcome import Granted, Reason, Refused, Waiting
 from blastyard.admission.port import LEASE, LEDGER, Snapshot
 from blastyard.admission.record import CONFLICTS, LOST_ANSWERS
-from blastyard.admission.stay import LeaseLost
 from blastyard.domain.errors import Unavailable
 from blastyard.testing.faulty import Fault
 

@@ -21,11 +21,11 @@ from metrics_stage import observed, reserve, watched
 
 from blastyard.admission import observer as told
 from blastyard.admission.hold import Attempt
+from blastyard.admission.inside import LeaseLost
 from blastyard.admission.ledger import HoldState, Ledger
 from blastyard.admission.observer import Event, News
 from blastyard.admission.outcome import Granted, Reason, Waiting
 from blastyard.admission.port import LEASE
-from blastyard.admission.stay import LeaseLost
 from blastyard.admission.tending import Tending
 from blastyard.bootstrap.observing import Newly
 from blastyard.domain.errors import Unavailable

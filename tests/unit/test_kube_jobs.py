@@ -118,7 +118,7 @@ def test_a_change_of_a_job_that_matters_to_nobody_rings_for_nobody(cluster: Clus
     watch = informer.bell.watch()
     settled(cluster, informer)
     cluster.send("POST", JOBS_PATH, job("a", annotations={"other/x": "1", "blastyard/y": "2"}))
-    eventually(watch, lambda: any(each.started_at for each in informer.jobs.all()))
+    eventually(watch, lambda: any(each.counted.started_at for each in informer.jobs.all()))
     assert not watch.wait(0)
 
     change = {"metadata": {"annotations": {"other/x": "3"}}}

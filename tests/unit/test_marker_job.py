@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from blastyard.admission.census import FINALIZER, Marker, MarkerKind
 from blastyard.admission.kubernetes import marker_job
 from blastyard.admission.kubernetes.job_sight import Job, sight
-from blastyard.admission.kubernetes.jobs import seen_job
 from blastyard.admission.kubernetes.marker_job import SEARCH_ID, job_name, key, made, read
 from blastyard.admission.marking import SUBMIT, apps_of
 
@@ -237,7 +236,7 @@ def test_a_census_reads_it_back_as_a_marker(marker: Marker) -> None:
         "creationTimestamp": "2024-05-06T07:08:09Z",
         **job["metadata"],
     }
-    seen = seen_job(sight(msgspec.convert({"metadata": served, "spec": job["spec"]}, Job)))
+    seen = sight(msgspec.convert({"metadata": served, "spec": job["spec"]}, Job)).counted
 
     assert seen.marker == marker
     assert seen.is_live

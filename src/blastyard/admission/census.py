@@ -117,12 +117,16 @@ class Census:
 class CensusReader(Protocol):
     """Observes what runs. Raises ``Unavailable`` rather than answer in part."""
 
-    def read(self) -> Census:
-        """A fresh and complete census."""
+    def read(self, *, urgent: bool = False) -> Census:
+        """A fresh and complete census. ``urgent``: others cannot go on until it is there."""
         ...
 
     def glance(self) -> Census:
         """The census as it was lately: for deciding whether asking is worthwhile."""
+        ...
+
+    def later(self, census: Census) -> Census:
+        """A census read before, with what was seen to end since then. Nothing is asked."""
         ...
 
     def finished(self, names: Iterable[str]) -> frozenset[str]:
@@ -133,11 +137,14 @@ class CensusReader(Protocol):
 class NothingForeign:
     """The census of a machine where everything passes through the ledger."""
 
-    def read(self) -> Census:
+    def read(self, *, urgent: bool = False) -> Census:  # noqa: ARG002
         return Census()
 
     def glance(self) -> Census:
         return Census()
+
+    def later(self, census: Census) -> Census:
+        return census
 
     def finished(self, names: Iterable[str]) -> frozenset[str]:  # noqa: ARG002
         return frozenset()

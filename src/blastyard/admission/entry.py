@@ -10,9 +10,10 @@ from datetime import datetime
 from threading import Lock
 
 from blastyard.admission import lease as gate_a
+from blastyard.admission.inside import Inside
 from blastyard.admission.observer import Denied, Undecided
 from blastyard.admission.outcome import Reason, Waiting
-from blastyard.admission.stay import Inside, Stay
+from blastyard.admission.stay import Stay
 from blastyard.admission.view import slot_taken
 from blastyard.domain.errors import Misconfigured, Unavailable
 
@@ -105,6 +106,40 @@ class Entry:
     ) -> Stay:
         deadline = gate_a.trusted_until(asked_at, self._record.timings)
         return Stay(self._inside, holder, free_since, deadline, after_another=after_another)
+
+    def pass_on(self, stay: Stay, search: str, attempt: int) -> Stay | None:
+        """Go on inside Gate A for another search; ``None`` when the lease is somebody else's.
+
+        Raises ``Unavailable``; both names are released with the next claim or beat then.
+        """
+        following = gate_a.holder_name(search, attempt)
+        asked_at = self._record.monotonic()
+
+        def rule(seen: gate_a.Seen) -> gate_a.SubmitLease | None:
+            nonlocal asked_at
+            asked_at = self._record.monotonic()
+            return gate_a.passed_on(seen, stay.holder, following, self._record.timings)
+
+        stay.pause()
+        try:
+            passed = self._record.change_lease(rule, own=stay.holder)
+        except Unavailable:
+            self._give_up(stay, self._stay(following, None, asked_at))
+            raise
+        if not passed:
+            self.leave(stay)
+            return None
+        deadline = gate_a.trusted_until(asked_at, self._record.timings)
+        with self._lock:
+            del self._stays[stay.holder]
+            after = self._stays[following] = stay.followed_by(following, deadline)
+        return after
+
+    def _give_up(self, *stays: Stay) -> None:
+        with self._lock:
+            for stay in stays:
+                self._stays.pop(stay.holder, None)
+                self._unreleased[stay.holder] = stay
 
     def leave(self, stay: Stay) -> None:
         """Leave Gate A. A release that fails is tried again with every beat."""

@@ -14,6 +14,7 @@ from blastyard.admission import ending
 from blastyard.admission import hold as holds
 from blastyard.admission import lease as gate_a
 from blastyard.admission.entry import Entry
+from blastyard.admission.inside import Inside
 from blastyard.admission.ledger import HoldState, Ledger, Submitter
 from blastyard.admission.markers import Marking
 from blastyard.admission.observer import Denied, Inputs, Looked
@@ -25,7 +26,7 @@ from blastyard.admission.port import DocumentStore
 from blastyard.admission.queue import Queue
 from blastyard.admission.record import Record
 from blastyard.admission.roster import Presence, Roster
-from blastyard.admission.stay import Inside, Stay
+from blastyard.admission.stay import Stay
 from blastyard.admission.view import Due, View, slot_taken
 from blastyard.domain.errors import Unavailable
 
@@ -142,6 +143,27 @@ class Gate(Queue):
         by asking again for the same attempt, or released with the next claim or beat.
         """
         return self._entry.enter(search, attempt)
+
+    def following(self, stay: Stay) -> str | None:
+        """Which of our searches may follow in the same stay, as far as a glance tells."""
+        if not stay.may_go_on:
+            return None
+        seen = self.outlook.glance()
+        queue = places(seen.ledger, seen.now, seen.alive)
+        first = next((place for place in queue if not place.obstacle), None)
+        if first is None or first.ticket.submitter != self.me.name:
+            return None
+        room_since = self.outlook.room_since
+        situation = Situation(seen.now, seen.alive, seen.census, stay.free_since, room_since)
+        outcome = turn_in(queue, seen.ledger, first.search, situation, self.timings)
+        return first.search if isinstance(outcome, Turn) else None
+
+    def pass_on(self, stay: Stay, search: str, attempt: int) -> Stay | None:
+        """Go on inside Gate A for another search of ours, without letting anybody else in.
+
+        ``None`` when the lease has become somebody else's; ``stay`` is over in any case.
+        """
+        return self._entry.pass_on(stay, search, attempt)
 
     def leave(self, stay: Stay) -> None:
         """Leave Gate A. A release that fails is tried again with every beat."""

@@ -166,6 +166,16 @@ def renewed(seen: Seen, holder: str, timings: Timings) -> SubmitLease | None:
     )
 
 
+def passed_on(seen: Seen, holder: str, following: str, timings: Timings) -> SubmitLease | None:
+    """The record under which the same process goes on with another search, without letting go.
+
+    ``None`` when somebody else is inside. Asking again is no fault: an answer may have got lost.
+    """
+    if seen.lease.holder_identity not in (holder, following):
+        return None
+    return _fresh(seen, following, timings)
+
+
 def released(seen: Seen, holder: str) -> SubmitLease | None:
     """The free record; ``None`` when it is not ours to clear."""
     if seen.lease.holder_identity != holder:

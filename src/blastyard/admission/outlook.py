@@ -110,7 +110,15 @@ class Outlook:
 
     def observe(self) -> tuple[frozenset[str], Census]:
         """Who is alive, lately; and what runs, now."""
-        return self._alive(self._roster.glance()), self._around.census.read()
+        return self.alive(), self._around.census.read(urgent=True)
+
+    def alive(self) -> frozenset[str]:
+        """Who is alive, lately."""
+        return self._alive(self._roster.glance())
+
+    def later(self, census: Census) -> Census:
+        """A census read before, with what was seen to end since."""
+        return self._around.census.later(census)
 
     def finished(self, names: Iterable[str]) -> frozenset[str]:
         """Which of these searches, seen no more, have certainly ended."""

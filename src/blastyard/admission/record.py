@@ -13,7 +13,7 @@ import msgspec
 
 from blastyard.admission.lease import Seen, SubmitLease
 from blastyard.admission.ledger import Ledger, decode_ledger, encode
-from blastyard.admission.port import LEASE, LEDGER, DocumentStore, Snapshot
+from blastyard.admission.port import LEASE, LEDGER, DocumentStore, Snapshot, Version
 from blastyard.admission.timing import Timings
 from blastyard.domain.errors import PASSING, BlastyardError, Unavailable
 
@@ -50,13 +50,14 @@ def _see(snapshot: Snapshot) -> Seen:
     return Seen(lease, snapshot.stamped_at, snapshot.now, snapshot.is_coarse)
 
 
-def _takes_over(before: SubmitLease, after: SubmitLease) -> bool:
-    """Whether a holder that has not let go is replaced.
+def _takes_over(before: SubmitLease, after: SubmitLease, own: str) -> bool:
+    """Whether a holder that has not let go, and is not our ``own``, is replaced.
 
     Its silence is measured with the store's clock, and whether that was put back only an answer of
     the store can tell: no glance is enough for it.
     """
-    return bool(after.holder_identity) and before.holder_identity not in ("", after.holder_identity)
+    kept = ("", own, after.holder_identity)
+    return bool(after.holder_identity) and before.holder_identity not in kept
 
 
 class Record:
@@ -68,13 +69,23 @@ class Record:
         self.documents = documents
         self.timings = timings
         self.monotonic = monotonic
+        self._decoded: tuple[Version, Ledger] | None = None
 
     def ledger(self, *, glance: bool = False) -> tuple[Ledger | None, datetime]:
         """The ledger, or ``None`` when there is none, and the store's clock."""
         look = self.documents.glance if glance else self.documents.read
         snapshot = look(LEDGER)
-        ledger = None if snapshot.body is None else decode_ledger(snapshot.body)
+        ledger = None if snapshot.body is None else self._decode(snapshot.version, snapshot.body)
         return ledger, snapshot.now
+
+    def _decode(self, version: Version, body: bytes) -> Ledger:
+        """Each writing once: whoever waits looks at every change of anything."""
+        known = self._decoded
+        if known is not None and known[0] == version:
+            return known[1]
+        ledger = decode_ledger(body)
+        self._decoded = version, ledger
+        return ledger
 
     def lease(self) -> Seen:
         """The submit lease, as it was lately."""
@@ -89,7 +100,7 @@ class Record:
         def step(snapshot: Snapshot) -> tuple[bytes | None, Ledger]:
             if snapshot.body is None:
                 raise LedgerLost
-            before = decode_ledger(snapshot.body)
+            before = self._decode(snapshot.version, snapshot.body)
             after = rule(before, snapshot.now)
             return (None, before) if after is None else (encode(after), after)
 
@@ -106,13 +117,16 @@ class Record:
 
         return self._change(LEDGER, step)
 
-    def change_lease(self, rule: LeaseRule) -> bool:
-        """Apply ``rule`` to the lease; whether the rule had something to write, and it stands."""
+    def change_lease(self, rule: LeaseRule, *, own: str = "") -> bool:
+        """Apply ``rule`` to the lease; whether the rule had something to write, and it stands.
+
+        ``own`` is a holder that is the caller itself.
+        """
 
         def step(snapshot: Snapshot) -> tuple[bytes | None, bool]:
             seen = _see(snapshot)
             after = rule(seen)
-            if after is None or (_takes_over(seen.lease, after) and not snapshot.is_fresh):
+            if after is None or (_takes_over(seen.lease, after, own) and not snapshot.is_fresh):
                 return None, False
             return encode(after), True
 

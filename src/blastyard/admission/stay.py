@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from blastyard.admission import hold as rules
@@ -11,31 +11,12 @@ from blastyard.admission import lease as gate_a
 from blastyard.admission import observer
 from blastyard.admission.census import Census
 from blastyard.admission.ending import unseen
+from blastyard.admission.inside import Carried, Inside, LeaseLost
 from blastyard.admission.ledger import Fence, Ledger, fence_text
-from blastyard.admission.markers import Marking
-from blastyard.admission.observer import Observer
 from blastyard.admission.order import Situation
 from blastyard.admission.outcome import Granted, Reason, Refused, Waiting
-from blastyard.admission.outlook import Outlook
-from blastyard.admission.record import Record
 from blastyard.admission.reservation import decide
 from blastyard.domain.errors import BlastyardError, Unavailable
-
-
-class LeaseLost(Exception):
-    """Somebody else may be inside Gate A: touch nothing, end what was started."""
-
-
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """What a stay works with."""
-
-    record: Record
-    outlook: Outlook
-    marking: Marking
-    shared: bool
-    """Programs that are no blastyards use the same gates."""
-    observer: Observer
 
 
 class Stay:
@@ -63,11 +44,14 @@ class Stay:
         """What ran when a slot was asked for."""
         self._inside = inside
         self._record = inside.record
-        self._free_since = free_since
+        self.free_since = free_since
+        """Since when Gate A was free before."""
         self._after_another = after_another
         self._retired: frozenset[str] = frozenset()
         self._tell = inside.observer
         self._entered_at: float | None = None
+        lasts = inside.record.timings.beat.total_seconds()
+        self._carried = Carried(inside.record.monotonic() + lasts)
         self._was_waiting = False
         self._closing = False
         self._is_lost = False
@@ -76,6 +60,24 @@ class Stay:
         """The lease is certainly ours."""
         self._entered_at = self._record.monotonic()
         self._tell(observer.Entered(self.holder, taken_over=self._after_another))
+
+    def followed_by(self, holder: str, deadline: float) -> Stay:
+        """The stay of the next search, which begins as this one ends: Gate A was passed on."""
+        after = Stay(self._inside, holder, self.free_since, deadline)
+        after._carried = self._carried
+        self._tell_left()
+        after.begin()
+        self._unmark()
+        return after
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether another search may follow in it: nobody keeps Gate A for long."""
+        return not self._after_another and self._record.monotonic() < self._carried.until
+
+    def pause(self) -> None:
+        """It is being passed on: who finds another name on the lease has lost nothing."""
+        self._closing = True
 
     @property
     def is_trusted(self) -> bool:
@@ -111,14 +113,27 @@ class Stay:
         if that can be written.
         """
         self.assert_markers()
-        alive, self.census = self._inside.outlook.observe()
-        ledger, outcome = self._ask(attempt, alive)
+        ledger, outcome, alive = self._asked(attempt)
         if isinstance(outcome, Waiting) and outcome.reason is Reason.CAPACITY:
             ledger, outcome = self._ask_again(attempt, alive, ledger, outcome)
         self._report(attempt.search, ledger, outcome)
         if isinstance(outcome, Granted) and stands_in:
             self._show_or_give_back(attempt, ledger)
         return outcome
+
+    def _asked(
+        self, attempt: rules.Attempt
+    ) -> tuple[Ledger, Granted | Waiting | Refused, frozenset[str]]:
+        """On the census of an earlier search, as long as that leaves room; then on a new one."""
+        outlook, known = self._inside.outlook, self._carried.census
+        if known is not None:
+            self.census, alive = outlook.later(known), outlook.alive()
+            ledger, outcome = self._ask(attempt, alive)
+            if isinstance(outcome, Granted):
+                return ledger, outcome, alive
+        alive, self.census = outlook.observe()
+        self._carried.census = self.census
+        return *self._ask(attempt, alive), alive
 
     def _show_or_give_back(self, attempt: rules.Attempt, ledger: Ledger) -> None:
         try:
@@ -145,15 +160,17 @@ class Stay:
             nonlocal outcome, gone
             self._check()
             room_since = self._inside.outlook.room_since
-            seen = Situation(now, alive, self.census, self._free_since, room_since)
+            seen = Situation(now, alive, self.census, self.free_since, room_since)
             shared = self._inside.shared
-            after, outcome = decide(ledger, attempt, seen, self._record.timings, shared=shared)
+            told = self._carried.ridden(ledger, now)
+            after, outcome = decide(told, attempt, seen, self._record.timings, shared=shared)
             self._was_waiting |= attempt.search in ledger.tickets
             gone = frozenset(ledger.holds.keys() - after.holds.keys())
             self._retired |= gone
             return None if after is ledger else after
 
         written = self._record.change_ledger(rule)
+        self._carried.riding.clear()
         if gone:
             self._tell(observer.Retired(gone))
         return written, outcome
@@ -205,6 +222,12 @@ class Stay:
         """Say that the submission is complete; ``False`` when another grant replaced this one."""
         return self._told(lambda ledger, now: rules.confirm(ledger, search, fence, now, made))
 
+    def confirm_later(self, search: str, fence: Fence, made: rules.Submission) -> None:
+        """As :meth:`confirm`, with the next swap of this stay: a search is to follow in it."""
+        self._carried.riding.append(
+            lambda ledger, now: rules.confirm(ledger, search, fence, now, made)
+        )
+
     def fail(self, search: str, fence: Fence) -> bool:
         """Say that the command failed; ``False`` as for :meth:`confirm`."""
         return self._told(lambda ledger, now: rules.fail(ledger, search, fence, now))
@@ -236,19 +259,34 @@ class Stay:
         if not (self._closing or self.is_trusted):
             self._lose()
         self._closing = True  # a beat that finds the lease released has lost nothing
+        self._tell_riding()
         try:
             self._record.change_lease(lambda seen: gate_a.released(seen, self.holder))
         except BlastyardError as error:  # whatever it is, it is told, and tried again
             self.trouble = error
             self._tell(observer.ReleaseFailed(self.holder))
             return False
+        self._tell_left()
+        self._unmark()
+        return True
+
+    def _unmark(self) -> None:
+        """What has ended needs no marker. What fails here is swept later."""
+        for search in self._retired:
+            with suppress(Unavailable):
+                self._inside.marking.markers.drop(search)
+
+    def _tell_riding(self) -> None:
+        """What no swap has taken along. What fails here is seen in the cluster, and taken up."""
+        if self._carried.riding:
+            with suppress(Unavailable):
+                self._record.change_ledger(self._carried.rule)
+            self._carried.riding.clear()
+
+    def _tell_left(self) -> None:
         if self._entered_at is not None and not self._is_lost:
             held = self._record.monotonic() - self._entered_at
             self._tell(observer.Left(self.holder, held))
-        for search in self._retired:  # what fails here is swept later
-            with suppress(Unavailable):
-                self._inside.marking.markers.drop(search)
-        return True
 
     def _check(self) -> None:
         if not self.is_trusted:

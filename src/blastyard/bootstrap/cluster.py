@@ -7,6 +7,7 @@ import os
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from threading import Event
 
@@ -15,6 +16,7 @@ import msgspec
 from blastyard.admission.gate import Gate
 from blastyard.admission.kubernetes.documents import KubernetesDocumentStore
 from blastyard.admission.kubernetes.jobs import KubernetesCensus, KubernetesMarkers
+from blastyard.admission.kubernetes.pulse import Pulse
 from blastyard.admission.kubernetes.watch import Informer
 from blastyard.admission.ledger import Policy, Submitter
 from blastyard.admission.onlooker import Passed
@@ -98,6 +100,7 @@ def _nap(seconds: float) -> None:
     Event().wait(seconds)
 
 
+@cache
 def _pid_space() -> int:
     return Path("/proc/self/ns/pid").stat().st_ino
 
@@ -172,10 +175,12 @@ def assembled(
     around = Surroundings(
         clock.monotonic,
         lambda submitter: is_gone(submitter, me.installation),
-        KubernetesCensus(client, informer.jobs, lambda: informer.follows(JOBS)),
+        KubernetesCensus(
+            client, informer.jobs, lambda: informer.follows(JOBS), Pulse(client, clock.monotonic)
+        ),
         lambda: uuid.uuid4().hex,
         claims,
-        instruments.around(KubernetesMarkers(client, chosen.marker, _nap)),
+        instruments.around(KubernetesMarkers(client, chosen.marker, _nap, informer.known_jobs)),
         instruments.observer,
     )
     seed = Policy(ceiling=settings.max_run_concurrency)

@@ -10,6 +10,7 @@ import select
 import signal
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 MARK = "BLASTYARD_GUARDIAN"
 """The variable by which a guardian marks its command's descendants: ``<pid>.<start ticks>``."""
@@ -62,6 +63,7 @@ class Process:
         return not alive
 
 
+@cache
 def boot_id() -> str:
     """Which boot of which machine this is."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123

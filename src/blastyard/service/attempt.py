@@ -13,8 +13,9 @@ from typing import Final
 
 from blastyard.admission.gate import Gate
 from blastyard.admission.hold import Attempt
+from blastyard.admission.inside import LeaseLost
 from blastyard.admission.outcome import Granted, Reason, Refused, Waiting
-from blastyard.admission.stay import LeaseLost, Stay
+from blastyard.admission.stay import Stay
 from blastyard.domain.errors import Unavailable
 from blastyard.domain.job import State
 from blastyard.domain.search import Event, Run, Search

@@ -18,10 +18,11 @@ from types import TracebackType
 from typing import Final, TypeVar
 
 from blastyard.admission.hold import Attempt
+from blastyard.admission.inside import LeaseLost
 from blastyard.admission.ledger import Fence, Hold, HoldState
 from blastyard.admission.outcome import Granted, Reason, Refused, Waiting
 from blastyard.admission.restoration import Claim
-from blastyard.admission.stay import LeaseLost, Stay
+from blastyard.admission.stay import Stay
 from blastyard.admission.ticket import Wish
 from blastyard.admission.view import Due
 from blastyard.domain.errors import PASSING, CallerMistake, Unavailable

@@ -6,18 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blastyard.admission.hold import Attempt
+from blastyard.admission.inside import LeaseLost
 from blastyard.admission.ledger import HoldState
 from blastyard.admission.order import Turn
 from blastyard.admission.outcome import Granted, Refused
 from blastyard.admission.restoration import Claim
-from blastyard.admission.stay import LeaseLost, Stay
+from blastyard.admission.stay import Stay
 from blastyard.admission.ticket import Wish
 from blastyard.domain.errors import Unavailable
 from blastyard.engine.port import Task
 from blastyard.service.entrance import Entrance, Patience, Stopped
 from blastyard.service.passage import Passage
 from blastyard.testing.cast import Player
-from blastyard.testing.scheduler import Signal, VirtualThread
+from blastyard.testing.scheduler import Process, Scheduler, Signal, VirtualThread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +41,16 @@ def _task(order: Order, attempt: int) -> Task:
     return Task(order.name, attempt, ("/simulated/blastn",), here, here, "tsv")
 
 
+def move_to_virtual_time(passage: Passage, scheduler: Scheduler, process: Process) -> None:
+    """Give a passage that has not begun tasks for its threads, and virtual time for its waits."""
+    passage._stopped = Signal(scheduler)  # type: ignore[assignment]
+    passage._ended = Signal(scheduler)  # type: ignore[assignment]
+    passage._never = Signal(scheduler)  # type: ignore[assignment]
+    passage._heart = VirtualThread(scheduler, process, passage._beat)  # type: ignore[assignment]
+
+
 class SimulatedPassage(Passage):
-    """The passage of a command, with tasks for its threads and virtual time for its waits."""
+    """The passage of a command, in virtual time."""
 
     def __init__(self, player: Player, order: Order) -> None:
         scheduler = player.world.scheduler
@@ -52,10 +61,7 @@ class SimulatedPassage(Passage):
             lambda: _ignore(player.sweep(lambda _: False)),
         )
         super().__init__(entrance, _wish(order), Patience())
-        self._stopped = Signal(scheduler)  # type: ignore[assignment]
-        self._ended = Signal(scheduler)  # type: ignore[assignment]
-        self._never = Signal(scheduler)  # type: ignore[assignment]
-        self._heart = VirtualThread(scheduler, player, self._beat)  # type: ignore[assignment]
+        move_to_virtual_time(self, scheduler, player)
 
     @property
     def attempt(self) -> int:

@@ -21,7 +21,7 @@ class ActorCensus:
     def __init__(self, actor: Actor) -> None:
         self._actor = actor
 
-    def read(self) -> Census:
+    def read(self, *, urgent: bool = False) -> Census:  # noqa: ARG002
         """See the port."""
         self._actor.reach("before:census:")
         self._actor.refuse_if_planned("census")
@@ -30,6 +30,10 @@ class ActorCensus:
     def glance(self) -> Census:
         """See the port; there is no cache."""
         return self.read()
+
+    def later(self, census: Census) -> Census:
+        """See the port."""
+        return census
 
     def finished(self, names: Iterable[str]) -> frozenset[str]:  # noqa: ARG002
         """See the port; nothing here goes on without its submitter."""

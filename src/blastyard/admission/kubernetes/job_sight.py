@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from blastyard.admission.census import FINALIZER
-from blastyard.admission.kubernetes.marker_job import MARKER, SEARCH_ID
+from blastyard.admission.census import FINALIZER, SeenJob
+from blastyard.admission.kubernetes.marker_job import MARKER, SEARCH_ID, read
 from blastyard.kube.client import Listing
 
 SEARCHES: Final = "app in (finalizer,blast,submit)"
@@ -64,20 +64,41 @@ class Job(msgspec.Struct, frozen=True):
 class JobSight:
     """A Job as it was seen last. Equal sights differ in nothing that matters to anybody here."""
 
-    name: str
-    uid: str
-    app: str
-    search: str | None
-    """Its ``elb-job-id``."""
-    created_at: datetime
-    started_at: datetime | None
-    deadline_seconds: int | None
-    has_ended: bool
-    """A terminal condition, a completion time, or something succeeded."""
+    counted: SeenJob
+    """As a census takes it. One that is being deleted is still there until it is gone."""
     is_being_deleted: bool
-    labels: Mapping[str, str]
     annotations: Mapping[str, str]
     """Those of blastyard."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.counted.name
+
+    @property
+    def uid(self) -> str:
+        """What tells it from others of its name."""
+        return self.counted.uid
+
+    @property
+    def app(self) -> str:
+        """Its part in a search."""
+        return self.counted.app
+
+    @property
+    def search(self) -> str | None:
+        """Its ``elb-job-id``."""
+        return self.counted.search
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """All of them."""
+        return self.counted.labels
+
+    @property
+    def has_ended(self) -> bool:
+        """A terminal condition, a completion time, or something succeeded."""
+        return not self.counted.is_live
 
 
 def sight(job: Job) -> JobSight:
@@ -85,19 +106,20 @@ def sight(job: Job) -> JobSight:
     metadata, status = job.metadata, job.status
     labels = metadata.labels or {}
     annotations = metadata.annotations or {}
-    return JobSight(
-        name=metadata.name,
-        uid=metadata.uid,
-        app=labels.get("app", ""),
-        search=labels.get(SEARCH_ID) or None,
-        created_at=metadata.creation_timestamp,
-        started_at=status.start_time,
-        deadline_seconds=job.spec.active_deadline_seconds,
-        has_ended=_has_ended(status),
-        is_being_deleted=metadata.deletion_timestamp is not None,
-        labels=labels,
-        annotations={key: text for key, text in annotations.items() if key.startswith(_OURS)},
+    ours = {key: text for key, text in annotations.items() if key.startswith(_OURS)}
+    seen = SeenJob(
+        metadata.name,
+        metadata.uid,
+        labels.get("app", ""),
+        labels.get(SEARCH_ID) or None,
+        metadata.creation_timestamp,
+        not _has_ended(status),
+        read(labels, ours),
+        status.start_time,
+        job.spec.active_deadline_seconds,
+        labels,
     )
+    return JobSight(seen, metadata.deletion_timestamp is not None, ours)
 
 
 def _has_ended(status: _Status) -> bool:

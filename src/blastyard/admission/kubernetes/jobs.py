@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from blastyard.admission.census import FINALIZER, UNLABELLED, Census, MarkerKind, SeenJob, take
+from blastyard.admission.census import FINALIZER, UNLABELLED, Census, MarkerKind, take
 from blastyard.admission.kubernetes import marker_job
 from blastyard.admission.kubernetes.job_sight import (
     SEARCHES,
@@ -21,6 +21,7 @@ from blastyard.admission.kubernetes.job_sight import (
     JobSights,
     sight,
 )
+from blastyard.admission.kubernetes.pulse import Pulse
 from blastyard.admission.marking import Extend, Put, Take
 from blastyard.domain.errors import Unavailable
 from blastyard.kube.client import Client, Selection
@@ -33,42 +34,33 @@ _TRIES: Final = 20
 _AGAIN_SECONDS: Final = 0.05
 
 
-def seen_job(seen: JobSight) -> SeenJob:
-    """A Job as a census takes it. One that is being deleted is still there until it is gone."""
-    return SeenJob(
-        seen.name,
-        seen.uid,
-        seen.app,
-        seen.search,
-        seen.created_at,
-        not seen.has_ended,
-        marker_job.read(seen.labels, seen.annotations),
-        seen.started_at,
-        seen.deadline_seconds,
-        seen.labels,
-    )
-
-
 class KubernetesCensus:
     """A :class:`~blastyard.admission.census.CensusReader`.
 
     ``follows()`` says whether ``sights`` is kept up to date, and may answer a glance.
     """
 
-    def __init__(self, client: Client, sights: JobSights, follows: Callable[[], bool]) -> None:
+    def __init__(
+        self, client: Client, sights: JobSights, follows: Callable[[], bool], pulse: Pulse
+    ) -> None:
         self._client = client
         self._sights = sights
         self._follows = follows
+        self._pulse = pulse
         self._latest = (-1, Census())
         """What was told last, and how much the informer had heard before."""
 
-    def read(self) -> Census:
+    def read(self, *, urgent: bool = False) -> Census:
         """See the port. Raises ``Unavailable`` rather than answer in part."""
+        if urgent:
+            self._pulse.before()
         changes = self._sights.changes
         listing = self._client.listing(JOBS, Job, Selection(SEARCHES, UNSUCCESSFUL))
-        census = take(seen_job(sight(job)) for job in listing.items)
+        if urgent:
+            self._pulse.after()
+        census = take(sight(job).counted for job in listing.items)
         self._latest = changes, census
-        return self._with_memory(census)
+        return self.later(census)
 
     def glance(self) -> Census:
         """See the port. What was read counts until the informer hears of anything: it may have
@@ -78,9 +70,9 @@ class KubernetesCensus:
         changes = self._sights.changes
         known, census = self._latest
         if known != changes:
-            census = take(map(seen_job, self._sights.all()))
+            census = take(job.counted for job in self._sights.all())
             self._latest = changes, census
-        return self._with_memory(census)
+        return self.later(census)
 
     def finished(self, names: Iterable[str]) -> frozenset[str]:
         """See the port."""
@@ -90,11 +82,11 @@ class KubernetesCensus:
             some = ",".join(asked[first : first + _NAMES_IN_A_QUESTION])
             selection = Selection(f"app={FINALIZER},{marker_job.SEARCH_ID} in ({some})")
             listing = self._client.listing(JOBS, Job, selection)
-            found |= take(seen_job(sight(job)) for job in listing.items).finished
+            found |= take(sight(job).counted for job in listing.items).finished
         return found
 
-    def _with_memory(self, census: Census) -> Census:
-        """What happened before the list, and shows in it no more."""
+    def later(self, census: Census) -> Census:
+        """See the port: what a list does not show, or no more."""
         finished = census.finished | (self._sights.finished - census.families)
         return replace(census, finished=finished, deserted=self._sights.deserted)
 
@@ -102,8 +94,7 @@ class KubernetesCensus:
 class KubernetesMarkers:
     """The :class:`~blastyard.admission.markers.Markers` of a namespace.
 
-    ``refused(text)`` is told when an admission policy of blastyard's own refuses a marker, because
-    it is not made by the holder of the submit lease: whoever is that makes it instead.
+    ``known()`` are the Jobs that this process has seen lately, if it follows them.
     """
 
     def __init__(
@@ -111,12 +102,12 @@ class KubernetesMarkers:
         client: Client,
         stands: timedelta,
         pause: Callable[[float], None],
-        refused: Callable[[str], None] = lambda _: None,
+        known: Callable[[], Iterable[JobSight]] = tuple,
     ) -> None:
         self._client = client
         self._stands = stands
         self._pause = pause
-        self._refused = refused
+        self._known = known
 
     def put(self, put: Put, *, holder: str = "", fence: str = "") -> None:
         """See the port."""
@@ -132,8 +123,6 @@ class KubernetesMarkers:
             match self._created(new, tries=_TRIES if holder else 1):
                 case AlreadyExists():
                     self._renew(new["metadata"]["name"])
-                case Denied(message=message):
-                    self._refused(message)
 
     def _created(self, new: Object, tries: int) -> Found | AlreadyExists | Denied:
         """A policy of ours may not have heard yet that the lease or the fence is another one."""
@@ -174,10 +163,15 @@ class KubernetesMarkers:
         self._client.delete(JOBS, take.name, take.uid)
 
     def drop(self, search: str, kind: MarkerKind | None = None) -> None:
-        """See the port."""
-        labels = f"{marker_job.SEARCH}={marker_job.key(search)}"
-        labels += f",{marker_job.MARKER}" + (f"={kind.value}" if kind else "")
-        self._client.delete_collection(JOBS, Selection(labels))
+        """See the port. One by one where they are known: a deletion of many is a list first."""
+        key = marker_job.key(search)
+        known = [job for job in self._known() if marker_job.is_marker_of(job.labels, key, kind)]
+        for job in known:
+            self._client.delete(JOBS, job.name, job.uid)
+        if not known:
+            labels = f"{marker_job.SEARCH}={key}"
+            labels += f",{marker_job.MARKER}" + (f"={kind.value}" if kind else "")
+            self._client.delete_collection(JOBS, Selection(labels))
 
     def delete_search(self, name: str) -> None:
         """See the port: its Jobs, whose pods follow. Companions of ours are among them."""

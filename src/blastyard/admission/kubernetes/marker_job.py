@@ -122,6 +122,16 @@ def read(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Marker | 
     )
 
 
+def is_marker_of(labels: Mapping[str, str], search_key: str, kind: MarkerKind | None) -> bool:
+    """Whether a Job is a marker of this search; of this kind, if one is named."""
+    said = labels.get(MARKER)
+    return (
+        said is not None
+        and labels.get(SEARCH) == search_key
+        and (kind is None or said == kind.value)
+    )
+
+
 def _number(note: Mapping[str, Any], name: str) -> int:
     text = str(note.get(name, ""))
     return int(text) if text.isdecimal() else 1

@@ -7,7 +7,7 @@ only: glances are reads then, and whoever waits has a floor under it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 from threading import Event, Thread
@@ -155,6 +155,10 @@ class Informer:
         return any(
             each.is_following for each in self._reflectors if each.source.resource is resource
         )
+
+    def known_jobs(self) -> Sequence[JobSight]:
+        """The Jobs as they were just now; none while that cannot be told."""
+        return self.jobs.all() if self.follows(JOBS) else ()
 
     def start(self) -> None:
         """Run the loops, in threads that end with the process."""

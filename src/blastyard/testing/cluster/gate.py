@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from blastyard.admission.gate import Gate
 from blastyard.admission.hold import Attempt
 from blastyard.admission.kubernetes.documents import KubernetesDocumentStore
 from blastyard.admission.kubernetes.jobs import KubernetesCensus, KubernetesMarkers
+from blastyard.admission.kubernetes.pulse import Pulse
 from blastyard.admission.kubernetes.watch import Informer
 from blastyard.admission.ledger import Fence, Policy, Submitter
 from blastyard.admission.outcome import Granted, Refused, Waiting
@@ -80,8 +82,17 @@ class Connection:
         self.informer = Informer(self.client, now, pause=scheduler.sleep, random=Random(seed))
         self.documents = VirtualDocumentStore(self.client, self.informer, scheduler, now)
         self.census = KubernetesCensus(
-            self.client, self.informer.jobs, lambda: self.informer.follows(JOBS)
+            self.client,
+            self.informer.jobs,
+            lambda: self.informer.follows(JOBS),
+            Pulse(self.client, now),
         )
+        self._pause = scheduler.sleep
+
+    def markers(self, stands: timedelta) -> KubernetesMarkers:
+        """Those of the namespace."""
+        known = self.informer.known_jobs
+        return KubernetesMarkers(self.client, stands, self._pause, known)
 
 
 class ClusterGate(ObservedGate):
@@ -97,7 +108,7 @@ class ClusterGate(ObservedGate):
             connection.census,
             world.new_uid,
             claims,
-            KubernetesMarkers(connection.client, world.timings.marker, world.scheduler.sleep),
+            connection.markers(world.timings.marker),
         )
         schedule = world.schedule
         seed = Policy(schedule.ceiling, schedule.cap, schedule.ageing)

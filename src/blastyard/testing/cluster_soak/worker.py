@@ -16,10 +16,11 @@ from threading import Event, Thread
 from typing import Final
 
 from blastyard.admission.hold import Attempt
+from blastyard.admission.inside import LeaseLost
 from blastyard.admission.ledger import HoldState, Ledger
 from blastyard.admission.outcome import Granted, Refused, Waiting
 from blastyard.admission.restoration import Claim
-from blastyard.admission.stay import LeaseLost, Stay
+from blastyard.admission.stay import Stay
 from blastyard.admission.ticket import Wish
 from blastyard.domain.clock import SystemClock
 from blastyard.domain.errors import Unavailable

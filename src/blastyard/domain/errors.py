@@ -95,6 +95,18 @@ CODES: Final[dict[str, CodeMeaning]] = {
     "blast_crashed": CodeMeaning(ENGINE, 500, "BLAST+ crashed"),
     "blast_failed": CodeMeaning(ENGINE, 500, "BLAST+ reported an error"),
     "no_output": CodeMeaning(ENGINE, 500, "BLAST+ ended well but wrote no output"),
+    "result_incomplete": CodeMeaning(ENGINE, 500, "A part of the result is missing or damaged"),
+    "result_unmerged": CodeMeaning(ENGINE, 500, "The parts of the result make no whole"),
+    "results_unavailable": CodeMeaning(NOT_READY, 503, "The results location did not answer"),
+    # the submit command
+    "submit_input": CodeMeaning(INPUT, 422, "The submit command refused the search"),
+    "submit_database": CodeMeaning(DATABASE, 500, "The submit command cannot use the database"),
+    "submit_memory": CodeMeaning(MEMORY, 500, "The search does not fit the cluster's machines"),
+    "submit_permission": CodeMeaning(PERMISSION, 403, "The submit command lacks a permission"),
+    "submit_dependency": CodeMeaning(DEPENDENCY, 503, "The submit command lacks what it needs"),
+    "submit_name_taken": CodeMeaning(CLUSTER, 409, "Another search has names that are too alike"),
+    "submit_failed": CodeMeaning(ENGINE, 500, "The submit command failed"),
+    "terminal_exec_unavailable": CodeMeaning(NOT_READY, 503, "The submit command could not run"),
     # the front door
     "route_unknown": CodeMeaning(INPUT, 404, "There is nothing at this address"),
     "method_unknown": CodeMeaning(INPUT, 405, "This address does not answer that method"),

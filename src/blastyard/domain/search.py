@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from blastyard.domain.errors import Failure
 from blastyard.domain.job import State
 from blastyard.domain.program import Program
+
+USER_LENGTH: Final = 200
+"""So many characters a user's name may have."""
 
 
 class Priority(StrEnum):
@@ -86,6 +90,18 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteRun:
+    """An attempt that was handed to a cluster, where its work goes on by itself.
+
+    Stored before anything of it is made; it names all that may be left of the attempt.
+    """
+
+    id: str
+    """What all its objects there carry."""
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """A row of the store: request, state and outcome; changed by optimistic writes.
 
@@ -101,12 +117,15 @@ class Search:
     account: int
     created_at: datetime
     sequence: int = 0
-    """Order of arrival in the store, 1, 2, 3 …; 0 before it is stored."""
+    """Order of arrival in the store: grows, not always by 1; 0 before it is stored."""
     state: State = State.QUEUED
     phase: str | None = None
     runner: str = ""
     attempt: int = 0
     run: Run | None = None
+    remote: RemoteRun | None = None
+    not_before_at: datetime | None = None
+    """It is not submitted again sooner, by the store's clock."""
     alive_at: datetime | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None

@@ -75,7 +75,7 @@ class MemorySearchStore:
         """Searches, newest first."""
         with self._lock:
             # by arrival: a dictionary keeps its order, and an update does not move an entry
-            found = (one for one in reversed(self._searches.values()) if _matches(one, wanted))
+            found = (one for one in reversed(self._searches.values()) if rule.matches(one, wanted))
             return [*islice(found, wanted.limit)]
 
     def counts(self) -> dict[State, int]:
@@ -177,15 +177,3 @@ class MemorySearchStore:
         if search_id not in self._searches:
             raise rule.unknown_search(search_id)
         return self._searches[search_id]
-
-
-def _matches(search: Search, wanted: Filter) -> bool:
-    request = search.request
-    return (
-        (not wanted.states or search.state in wanted.states)
-        and wanted.user in (None, request.user)
-        and wanted.database in (None, request.database)
-        and (wanted.tag is None or wanted.tag in request.tags)
-        and (not wanted.ids or search.id in wanted.ids)
-        and (wanted.before is None or search.sequence < wanted.before)
-    )

@@ -8,6 +8,7 @@ from typing import Final
 
 from blastyard.domain.errors import Conflict, NotFound
 from blastyard.domain.search import Search
+from blastyard.store.port import Filter
 
 _SHORTEST_PREFIX: Final = 4
 
@@ -49,6 +50,19 @@ def database_in_use(name: str, searches: Sequence[str]) -> Conflict:
 def is_registered_name(database: str) -> bool:
     """Whether a search's database is a name to be looked up, not a path used as it stands."""
     return "/" not in database
+
+
+def matches(search: Search, wanted: Filter) -> bool:
+    """Whether a filter wants this search, whatever its limit."""
+    request = search.request
+    return (
+        (not wanted.states or search.state in wanted.states)
+        and wanted.user in (None, request.user)
+        and wanted.database in (None, request.database)
+        and (wanted.tag is None or wanted.tag in request.tags)
+        and (not wanted.ids or search.id in wanted.ids)
+        and (wanted.before is None or search.sequence < wanted.before)
+    )
 
 
 def refuse_live(search: Search) -> None:

@@ -47,13 +47,16 @@ class SearchStoreContract:
     def test_an_added_search_is_numbered_stamped_and_read_back_whole(
         self, store: SearchStore, open_store: OpenStore
     ) -> None:
-        for sequence, new in enumerate((sample.search(), sample.full_search()), start=1):
+        last = 0
+        for new in (sample.search(), sample.full_search()):
             before = store.now()
             added = store.add(new, sample.QUEUED)
             after = store.now()
 
             assert before <= added.created_at <= after
-            assert added == replace(new, sequence=sequence, version=1, created_at=added.created_at)
+            assert added.sequence > last
+            last = added.sequence
+            assert added == replace(new, sequence=last, version=1, created_at=added.created_at)
             assert open_store().get(new.id) == added
             event = store.events(new.id)[0]
             assert event == replace(sample.QUEUED, at=added.created_at)
@@ -267,7 +270,7 @@ def _some_filter(chance: random.Random, crowd: Sequence[Search]) -> Filter:
         tag=chance.choice((None, None, "x", "y")),
         database=chance.choice((None, None, "nt")),
         ids=chance.choice(((), (), (*ids, "unknown"))),
-        before=chance.choice((None, None, 30)),
+        before=chance.choice((None, None, crowd[29].sequence)),
         limit=chance.choice((100, 5, 1)),
     )
 

@@ -1,4 +1,4 @@
-"""A proxy on loopback between one program and a real API server, with faults on demand.
+"""A proxy on loopback between one program and a real HTTP server, with faults on demand.
 
 ::
 
@@ -9,8 +9,9 @@
         proxy.log.records("GET", "/jobs")
 
 It ends TLS with the API server's own certificate, so that a kubeconfig for it differs in the port
-alone. Requests are passed on one by one and never twice; answers pass unbuffered, so watches work.
-Connections that are upgraded (``kubectl exec``) are not passed on.
+alone; before a server that speaks plain HTTP it speaks plain HTTP. Requests are passed on one by
+one and never twice; answers pass unbuffered, so watches work. Connections that are upgraded
+(``kubectl exec``) are not passed on.
 
 One proxy for each program makes a network cut that only this program feels.
 """
@@ -43,11 +44,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The API server behind the proxy, and the certificate and key that the proxy shows."""
+    """The server behind the proxy; where it speaks TLS, the certificate and key the proxy shows."""
 
     url: str
-    ca_file: Path
-    key_file: Path
+    ca_file: Path | None = None
+    key_file: Path | None = None
 
 
 class FaultProxy:
@@ -66,9 +67,12 @@ class FaultProxy:
         self._sessions: dict[Session, asyncio.Task[None]] = {}
         self._is_cut = False
         self.flowing = asyncio.Event()
-        self._trust = ssl.create_default_context(cafile=str(server.ca_file))
-        self._identity = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._identity.load_cert_chain(server.ca_file, server.key_file)
+        self._trust: ssl.SSLContext | None = None
+        self._identity: ssl.SSLContext | None = None
+        if server.ca_file is not None:
+            self._trust = ssl.create_default_context(cafile=str(server.ca_file))
+            self._identity = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self._identity.load_cert_chain(server.ca_file, server.key_file)
 
     @classmethod
     def before(cls, cluster: ControlPlane) -> Self:
@@ -94,6 +98,7 @@ class FaultProxy:
 
     def write_kubeconfig(self, path: Path, token: str, namespace: str) -> Path:
         """Write a kubeconfig (context ``blastyard``) that asks the proxy; the same path."""
+        assert self._server.ca_file is not None
         certificate = self._server.ca_file.read_bytes()
         path.touch(mode=0o600)
         path.write_bytes(kubeconfig(self.url, certificate, token, namespace))
@@ -129,7 +134,8 @@ class FaultProxy:
     async def _listen(self) -> asyncio.Server:
         self.flowing.set()
         listener = await self._loop.create_server(self._accept, ADDRESS, 0, ssl=self._identity)
-        self.url = f"https://{ADDRESS}:{listener.sockets[0].getsockname()[1]}"
+        scheme = "http" if self._identity is None else "https"
+        self.url = f"{scheme}://{ADDRESS}:{listener.sockets[0].getsockname()[1]}"
         return listener
 
     def _accept(self) -> ClientSide:

@@ -72,6 +72,8 @@ class Said:
     body: bytes
     content_type: str = "application/json"
     retry_after: int | None = None
+    fields: tuple[tuple[str, str], ...] = ()
+    """Further header fields."""
 
 
 Fault = LostRequest | LostAnswer | Delay | Reset | Truncated | HalfOpen | Said

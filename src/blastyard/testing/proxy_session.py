@@ -157,7 +157,7 @@ class Session:
         return await self._unless_gone(self._pass_on(exchange, answer))
 
     async def _say(self, exchange: _Exchange, said: Said) -> None:
-        fields = [("Content-Type", said.content_type)]
+        fields = [("Content-Type", said.content_type), *said.fields]
         if said.retry_after is not None:
             fields.append(("Retry-After", str(said.retry_after)))
         head = Head(("HTTP/1.1", str(said.status), HTTPStatus(said.status).phrase), tuple(fields))

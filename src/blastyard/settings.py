@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -18,10 +18,10 @@ import msgspec
 from msgspec import Meta
 
 from blastyard.domain.errors import Misconfigured
+from blastyard.domain.search import USER_LENGTH
 
 SHARED_HOME: Final = Path("/var/lib/blastyard")
 EXEC_WAIT_SECONDS: Final = 1800
-USER_LENGTH: Final = 200
 
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -38,8 +38,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     user: str = ""
     host: str = "127.0.0.1"
     port: Port = 8642
-    engine: Literal["local"] = "local"
-    coord_backend: Literal["", "k8s"] = ""
+    engine: Literal["local", "elastic-blast"] = "local"
+    submit_command: str = ""
+    submit_template: str = ""
+    results_url: str = ""
+    store_url: str = ""
+    store_table: Annotated[str, Meta(pattern="^[A-Za-z][A-Za-z0-9]{2,62}$")] = "blastyard"
+    redis_url: str = ""
+    coord_backend: Literal["", "k8s", "redis"] = ""
+    gate_enabled: Flag = ""
     namespace: str = ""
     kube_context: str = ""
     kubeconfig: str = ""
@@ -48,6 +55,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     lease_clock_skew_seconds: Count = 30
     lease_seconds: Positive = 30
     submit_exec_timeout_seconds: Positive = 600
+    task_soft_time_limit: str = "3300"
+    task_time_limit: str = "3600"
     submit_slot_wait_max_seconds: Count | None = None
     capacity_wait_max_seconds: Count | None = None
     nice: Nice = 10
@@ -85,8 +94,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def on_cluster(self) -> bool:
-        """Whether admission is decided in a Kubernetes namespace."""
+        """Whether admission is decided in a Kubernetes namespace; that wins over all else."""
         return self.coord_backend == "k8s"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether searches are handed to a cluster, where they outlive whoever submitted them."""
+        return self.engine == "elastic-blast"
+
+    @property
+    def on_redis(self) -> bool:
+        """Whether admission is decided in Redis: named, or by the older switch alone."""
+        if self.coord_backend:
+            return self.coord_backend == "redis"
+        return self.gate_is_enabled
+
+    @property
+    def gate_is_enabled(self) -> bool:
+        """The older switch: with Redis, the ceiling holds as well as the submit mutex."""
+        return self.gate_enabled in ("true", "1", "yes")
 
     @property
     def waits(self) -> tuple[timedelta | None, timedelta | None]:
@@ -113,6 +139,15 @@ VARIABLES: Final[Mapping[str, str]] = {
     "host": "BLASTYARD_HOST",
     "port": "BLASTYARD_PORT",
     "engine": "BLASTYARD_ENGINE",
+    "submit_command": "BLASTYARD_SUBMIT_COMMAND",
+    "submit_template": "BLASTYARD_SUBMIT_TEMPLATE",
+    "results_url": "BLASTYARD_RESULTS_URL",
+    "store_url": "BLASTYARD_STORE_URL",
+    "store_table": "BLASTYARD_STORE_TABLE",
+    "redis_url": "BLASTYARD_REDIS_URL",
+    "gate_enabled": "BLAST_GATE_ENABLED",
+    "task_soft_time_limit": "CELERY_TASK_SOFT_TIME_LIMIT",
+    "task_time_limit": "CELERY_TASK_TIME_LIMIT",
     "coord_backend": "BLAST_COORD_BACKEND",
     "namespace": "BLASTYARD_NAMESPACE",
     "kube_context": "BLASTYARD_KUBE_CONTEXT",
@@ -178,7 +213,22 @@ def _contradictions(settings: Settings) -> list[str]:
         problems.append(
             "BLASTYARD_LEASE_SECONDS must be at least 20 and below BLAST_SUBMIT_LEASE_TTL_SECONDS"
         )
-    return problems
+    return problems + list(_remote_contradictions(settings))
+
+
+def _remote_contradictions(settings: Settings) -> Iterator[str]:
+    """What is wrong with searches that are handed to a cluster."""
+    if not settings.is_remote:
+        return
+    if not settings.on_cluster:
+        yield "BLASTYARD_ENGINE=elastic-blast needs BLAST_COORD_BACKEND=k8s"
+    if not (settings.results_url or settings.submit_template):
+        yield (
+            "BLASTYARD_ENGINE=elastic-blast needs BLASTYARD_RESULTS_URL, such as /data/results or "
+            "s3://bucket/results"
+        )
+    if settings.submit_template and not Path(settings.submit_template).is_absolute():
+        yield "BLASTYARD_SUBMIT_TEMPLATE must be an absolute path"
 
 
 def caller_environment() -> dict[str, str]:

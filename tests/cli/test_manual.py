@@ -16,7 +16,7 @@ PLACEHOLDER = "3f2a91c7"
 SUBMIT = ("submit", "-p", "blastn", "-d", "genomes", "-q", "query.fa", "--tag", "plate-7")
 ON_WAITING = {"cancel", "gate park", "gate unpark"}
 APART = {
-    *("serve", "db add", "db remove", "exec"),
+    *("serve", "worker", "beat", "db add", "db remove", "exec"),
     *("gate watch", "gate forget", "gate install", "gate check"),
 }
 """Run by other tests: what has to be stopped, commands on the fixture's database, and what needs a

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted(path for path in (ROOT / "scripts").iterdir() if path.is_file())
-LOCKS = [ROOT / "requirements.txt", ROOT / "requirements-dev.txt"]
+LOCKS = [ROOT / f"requirements{kind}.txt" for kind in ("", "-team", "-dev")]
 
 CONFIGURATION = [
     *LOCKS,
@@ -69,7 +69,7 @@ def test_every_locked_package_has_one_version_and_a_hash(path: Path) -> None:
 
 def test_the_locks_hold_everything_the_project_asks_for_and_agree_with_each_other() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    run, dev = (locked(path) for path in LOCKS)
+    run, team, dev = (locked(path) for path in LOCKS)
 
     def names(requirements: list[str]) -> set[str]:
         return {re.split(r"[^\w.-]", line)[0] for line in requirements}
@@ -77,9 +77,11 @@ def test_the_locks_hold_everything_the_project_asks_for_and_agree_with_each_othe
     groups = project["dependency-groups"]
     needed = names(project["project"]["dependencies"]) | names(groups["install"])
     assert needed <= run.keys()
+    assert needed | names(project["project"]["optional-dependencies"]["team"]) <= team.keys()
     assert needed | names(groups["dev"]) <= dev.keys()
-    for name in run:
-        assert run[name].split("    #")[0] == dev[name].split("    #")[0]
+    for smaller, larger in ((run, team), (team, dev)):
+        for name in smaller:
+            assert smaller[name].split("    #")[0] == larger[name].split("    #")[0]
 
 
 def test_the_readme_begins_with_the_two_commands_and_both_exist() -> None:

@@ -36,7 +36,7 @@ def test_all_wrong_variables_are_reported_at_once() -> None:
         assert f"{variable}={value!r}" in raised.value.message
 
 
-@pytest.mark.parametrize("backend", ["redis", "etcd", "K8S"])
+@pytest.mark.parametrize("backend", ["Redis", "etcd", "K8S"])
 def test_a_backend_that_is_not_there_is_an_error_and_no_silent_default(backend: str) -> None:
     with pytest.raises(Misconfigured, match="BLAST_COORD_BACKEND"):
         read_settings({"BLAST_COORD_BACKEND": backend})

@@ -29,6 +29,10 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     what: str
 
 
+UNBOUNDED: Final = 1_000_000
+"""A ceiling for where only submissions are kept apart, and nothing else."""
+
+
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an operator decides. The environment only seeds the first one."""
 

@@ -189,6 +189,9 @@ class Outlook:
         """How long the claims of a silent submitter are waited for. In a shared namespace, markers
         tell all that one without a store could claim; only a live one has more to say."""
         timings = self._settings.timings
+        mine = self._me.installation
+        if mine and submitter.endswith(mine):
+            return timings.lapse  # it has our store, from which we claim what it ran
         if self._settings.shared and is_rowless(submitter):
             return timings.lapse
         return timings.forgotten

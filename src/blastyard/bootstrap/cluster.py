@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import os
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -23,7 +22,8 @@ from blastyard.admission.onlooker import Passed
 from blastyard.admission.outlook import GateSettings, Surroundings
 from blastyard.admission.restoration import Claim
 from blastyard.admission.tending import Tending
-from blastyard.bootstrap.gate import OpenGate, timings
+from blastyard.bootstrap.backend import installation_of, is_shared_by_machines
+from blastyard.bootstrap.gate import OpenGate, pid_space, timings
 from blastyard.bootstrap.instrument import SILENT, Followed, Instruments, instruments_of
 from blastyard.bootstrap.seam import PLAIN, Seam
 from blastyard.domain.clock import SystemClock
@@ -65,26 +65,6 @@ def connect(settings: Settings, instruments: Instruments = SILENT) -> Connection
     return Connection(target, wire, client, instruments)
 
 
-def installation_of(settings: Settings, kind: str) -> str:
-    """What the processes of one store have in common; one without a store is one of its own."""
-    if kind == "exec":
-        return uuid.uuid4().hex[:12]
-    path = settings.directory / "installation"
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = path.with_name(f"installation.{os.getpid()}")
-        new.write_text(uuid.uuid4().hex[:12] + "\n")
-        try:
-            os.link(new, path)
-        except FileExistsError:
-            pass
-        finally:
-            new.unlink()
-        return path.read_text().strip()
-
-
 def on_cluster(me: Submitter, settings: Settings) -> Submitter:
     """The same submitter under a name that means something to other machines as well."""
     installation = installation_of(settings, me.kind)
@@ -92,7 +72,7 @@ def on_cluster(me: Submitter, settings: Settings) -> Submitter:
         me,
         name=f"{me.name}-{installation}",
         installation=installation,
-        pid_space=_pid_space(),
+        pid_space=pid_space(),
     )
 
 
@@ -100,18 +80,14 @@ def _nap(seconds: float) -> None:
     Event().wait(seconds)
 
 
-@cache
-def _pid_space() -> int:
-    return Path("/proc/self/ns/pid").stat().st_ino
-
-
-def is_gone(submitter: Submitter, installation: str) -> bool:
-    """Whether a submitter has certainly ended, as far as this machine can tell."""
-    here = submitter.boot_id == boot_id() and submitter.pid_space == _pid_space()
+def is_gone(submitter: Submitter, own: str) -> bool:
+    """Whether a submitter has certainly ended, as far as this machine can tell. ``own`` is the
+    installation whose processes all run here; empty when its store is shared by machines."""
+    here = submitter.boot_id == boot_id() and submitter.pid_space == pid_space()
     if here:
         return not Process(submitter.pid, submitter.pid_started).is_alive()
-    # a store is not shared between machines, so its earlier processes ended with a restart
-    return submitter.installation == installation
+    # a data folder is not shared between machines: its earlier processes ended with a restart
+    return submitter.installation == own
 
 
 def _passed(each: Passed) -> None:
@@ -172,9 +148,10 @@ def assembled(
     documents = seam.documents(KubernetesDocumentStore(client, informer, clock.monotonic, close))
     chosen = seam.timings or timings(settings)
     me = on_cluster(me, settings)
+    own = "" if is_shared_by_machines(settings) else me.installation
     around = Surroundings(
         clock.monotonic,
-        lambda submitter: is_gone(submitter, me.installation),
+        lambda submitter: is_gone(submitter, own),
         KubernetesCensus(
             client, informer.jobs, lambda: informer.follows(JOBS), Pulse(client, clock.monotonic)
         ),
@@ -192,4 +169,13 @@ def assembled(
         instruments.passed(each)
 
     tending = Tending(gate, lambda: uuid.uuid4().hex[:12], informer.onlooker, passed)
-    return Assembled(OpenGate(gate, documents, clock, tending, instruments), informer)
+    opened = OpenGate(gate, documents, clock, tending, instruments, partial(_sign, informer))
+    return Assembled(opened, informer)
+
+
+def _sign(informer: Informer, name: str) -> object:
+    """What is seen of the Jobs with this id, if they are followed."""
+    if not informer.follows(JOBS):
+        return None
+    jobs = (job for job in informer.known_jobs() if job.search == name)
+    return frozenset((job.uid, job.has_ended, job.is_being_deleted) for job in jobs)

@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import secrets
 import socket
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
+from threading import Event
+from typing import Final
+
+import msgspec
 
 from blastyard.admission.census import NothingForeign
 from blastyard.admission.gate import Gate
-from blastyard.admission.ledger import Policy, Submitter
+from blastyard.admission.ledger import UNBOUNDED, Policy, Submitter
 from blastyard.admission.outlook import GateSettings, Surroundings
 from blastyard.admission.port import DocumentStore
 from blastyard.admission.restoration import Claim
 from blastyard.admission.sql import SqliteDocumentStore
 from blastyard.admission.timing import Timings
 from blastyard.admission.wakeup import Wakeup
+from blastyard.bootstrap.backend import (
+    installation_of,
+    is_shared_by_machines,
+    open_shared_documents,
+)
 from blastyard.bootstrap.instrument import SILENT, Followed, Instruments, instruments_of
 from blastyard.bootstrap.seam import PLAIN, Seam
 from blastyard.domain.clock import Clock, SystemClock
-from blastyard.domain.errors import Misconfigured
+from blastyard.domain.errors import Misconfigured, Unavailable
 from blastyard.engine.process import Process, boot_id
 from blastyard.results.folder import share
 from blastyard.settings import Settings, account_name
+
+LOG = logging.getLogger(__name__)
+
+LONGEST_START: Final = 90.0
+"""Seconds that a store which is not ready yet is waited for."""
+NAP: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +103,13 @@ def timings(settings: Settings) -> Timings:
     )
 
 
+def ceiling(settings: Settings) -> int:
+    """What a new ledger begins with. Redis without the older switch only keeps submissions apart."""
+    if settings.on_redis and not settings.gate_is_enabled:
+        return UNBOUNDED
+    return settings.max_run_concurrency
+
+
 def this_process(kind: str, address: str = "") -> Submitter:
     """This process as a submitter: pid, start time and boot name it for ever."""
     pid = os.getpid()
@@ -108,6 +134,57 @@ def is_gone(submitter: Submitter) -> bool:
     return not Process(submitter.pid, submitter.pid_started).is_alive()
 
 
+def is_gone_elsewhere(submitter: Submitter) -> bool:
+    """The same where other machines may take part: of their processes only silence tells."""
+    here = submitter.boot_id == boot_id() and submitter.pid_space == pid_space()
+    return here and not Process(submitter.pid, submitter.pid_started).is_alive()
+
+
+@cache
+def pid_space() -> int:
+    """Within which process numbers mean something."""
+    return Path("/proc/self/ns/pid").stat().st_ino
+
+
+def told_apart(me: Submitter, settings: Settings) -> Submitter:
+    """The same submitter under a name that no process of another machine can have."""
+    if not (settings.on_redis or is_shared_by_machines(settings)):
+        return me
+    installation = installation_of(settings, me.kind)
+    return msgspec.structs.replace(
+        me,
+        name=f"{me.name}-{secrets.token_hex(3)}-{installation}",
+        installation=installation,
+        pid_space=pid_space(),
+    )
+
+
+def sign_on(gate: Gate) -> None:
+    """Give the first sign of life. A store that says when it will be ready is waited for."""
+    waited = 0.0
+    while True:
+        try:
+            gate.beat()
+        except Unavailable as error:
+            if error.retry_after is None or waited > LONGEST_START:
+                raise
+            if not waited:
+                LOG.warning("%s", error)
+            pause = min(max(error.retry_after, 0.2), NAP)
+        else:
+            return
+        Event().wait(pause)
+        waited += pause
+
+
+def _documents(settings: Settings, home: Home) -> DocumentStore:
+    shared = open_shared_documents(settings)
+    if shared is not None:
+        return shared
+    wakeup = Wakeup(home.run)
+    return SqliteDocumentStore(home.database, wakeup=wakeup, upgrade=_upgrade)
+
+
 @dataclass(frozen=True, slots=True)
 class OpenGate:
     """Admission alone."""
@@ -119,6 +196,20 @@ class OpenGate:
     """Keeps what is shared with others in order; called every few seconds."""
     instruments: Instruments = SILENT
     """What counts and logs here; to be closed after everything else."""
+    sign: Callable[[str], object] = lambda _: None
+    """Something that differs when the Jobs with this id have changed; ``None`` = not followed."""
+
+
+@contextmanager
+def leaving(opened: OpenGate) -> Iterator[OpenGate]:
+    """For a command that passes once: signs off and lets go of everything in the end."""
+    try:
+        yield opened
+    finally:
+        with suppress(Unavailable):  # others see that this process is gone
+            opened.gate.retire()
+        opened.documents.close()
+        opened.instruments.close()
 
 
 def _upgrade(path: Path) -> None:
@@ -144,21 +235,21 @@ def open_gate(
 
         return open_cluster_gate(settings, me, claims, signed_on=signed_on, seam=seam)
     home = Home(settings.directory).make()
-    wakeup = Wakeup(home.run)
-    documents = seam.documents(SqliteDocumentStore(home.database, wakeup=wakeup, upgrade=_upgrade))
+    documents = seam.documents(_documents(settings, home))
+    me = told_apart(me, settings)
     clock = SystemClock()
     instruments = instruments_of(settings, me) if signed_on else SILENT
     around = Surroundings(
         clock.monotonic,
-        is_gone,
+        is_gone_elsewhere if me.installation else is_gone,
         NothingForeign(),
         lambda: uuid.uuid4().hex,
         claims,
         observer=instruments.observer,
     )
-    seed = Policy(ceiling=settings.max_run_concurrency)
+    seed = Policy(ceiling=ceiling(settings))
     gate = Gate(documents, me, GateSettings(seed, seam.timings or timings(settings)), around)
     if signed_on:
-        gate.beat()
+        sign_on(gate)
     instruments.follow(Followed(gate, seed))
     return OpenGate(gate, documents, clock, instruments=instruments)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from blastyard.admission.onlooker import Passed
     from blastyard.settings import Settings
 
-_SERVICE: Final = "serve"
-_SUBMITTING: Final = frozenset({_SERVICE, "exec", "search"})
+_SERVICES: Final = frozenset({"serve", "worker", "web"})
+_SUBMITTING: Final = frozenset({"serve", "worker", "exec", "search"})
 """Kinds of processes that wait for a turn, the drop-in commands excepted."""
 
 
@@ -68,8 +68,8 @@ def instruments_of(settings: Settings, me: Submitter) -> Instruments:
     """Those of a process that takes part in admission as ``me``."""
     if me.kind not in _SUBMITTING:
         return SILENT
-    counts = me.kind == _SERVICE or bool(settings.metrics_file)
-    logs = me.kind == _SERVICE or settings.log_format == "json" or settings.log_level == "debug"
+    counts = me.kind in _SERVICES or bool(settings.metrics_file)
+    logs = me.kind in _SERVICES or settings.log_format == "json" or settings.log_level == "debug"
     if not (counts or logs):
         return SILENT
     from blastyard.bootstrap.observing import observing  # noqa: PLC0415  (see the module)

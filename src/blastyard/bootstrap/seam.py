@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from blastyard.admission.port import DocumentStore
     from blastyard.admission.timing import Timings
     from blastyard.engine.port import Engine
+    from blastyard.engine.remote import RemoteEngine
     from blastyard.store.port import SearchStore
 
 T = TypeVar("T")
@@ -32,6 +33,7 @@ class Seam:
     documents: Callable[[DocumentStore], DocumentStore] = as_it_is
     store: Callable[[SearchStore], SearchStore] = as_it_is
     engine: Callable[[Engine], Engine] = as_it_is
+    remote: Callable[[RemoteEngine], RemoteEngine] = as_it_is
 
 
 PLAIN: Final = Seam()

@@ -5,6 +5,7 @@ Imports the search store, so it is imported late: only when a dead process is in
 
 from __future__ import annotations
 
+from blastyard.bootstrap.backend import open_search_store
 from blastyard.bootstrap.gate import Home, OpenGate
 from blastyard.engine.local import LocalEngine, LocalSettings
 from blastyard.engine.port import Limits
@@ -14,13 +15,12 @@ from blastyard.service.ending import Endings
 from blastyard.service.sweep import Sweep
 from blastyard.service.task import Tasks
 from blastyard.settings import Settings
-from blastyard.store.sql import SqlSearchStore
 
 
 def sweep_once(settings: Settings, opened: OpenGate) -> None:
     """Free what dead processes hold; adopt nothing: their searches go back to the queue."""
     home = Home(settings.directory)
-    store = SqlSearchStore(home.database)
+    store = open_search_store(settings, home.database)
     try:
         toolchain = Toolchain(settings.path)
         engine = LocalEngine(LocalSettings(nice=settings.nice, path=settings.path))

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from blastyard.admission.gate import Gate
 from blastyard.admission.ledger import Submitter
 from blastyard.admission.port import DocumentStore
+from blastyard.bootstrap.backend import open_search_store
+from blastyard.bootstrap.engine import Parts, open_machinery
 from blastyard.bootstrap.gate import Home, open_gate
 from blastyard.bootstrap.instrument import Instruments
 from blastyard.bootstrap.seam import PLAIN, Seam
@@ -17,26 +19,22 @@ from blastyard.domain.clock import Clock
 from blastyard.domain.fasta import FastaLimits
 from blastyard.domain.search import Database, Search
 from blastyard.engine.database import DatabaseFiles
-from blastyard.engine.local import LocalEngine, LocalSettings
 from blastyard.engine.port import Limits
 from blastyard.engine.toolchain import Toolchain
 from blastyard.results.files import SearchFiles
-from blastyard.service.advance import Advance, Stages
-from blastyard.service.attempt import Attempts
 from blastyard.service.databases import Databases
 from blastyard.service.ending import Endings
 from blastyard.service.handover import Handover
 from blastyard.service.intake import Intake, Room
 from blastyard.service.retention import Retention, Rule
 from blastyard.service.searches import Desk, Person, Searches, Waits
-from blastyard.service.sweep import Sweep, claims
+from blastyard.service.sweep import WEB, Sweep, claims
 from blastyard.service.task import Tasks
 from blastyard.service.tidy import Tidy
 from blastyard.service.upkeep import Arrivals, Upkeep
 from blastyard.service.window import Window
 from blastyard.settings import Settings, account_name
 from blastyard.store.port import SearchStore
-from blastyard.store.sql import SqlSearchStore
 from blastyard.worker.driver import Work
 from blastyard.worker.inprocess import Worker
 
@@ -63,6 +61,13 @@ class Yard:
     make_worker: Callable[[Callable[[Search], bool]], Worker]
     """A worker of this process; the argument says whether to adopt one more orphaned search."""
     instruments: Instruments
+    let_go: Callable[[], None] = lambda: None
+    """Of what runs searches."""
+
+    @property
+    def runner(self) -> str:
+        """Who looks after what is submitted here; empty: whoever is told of it."""
+        return "" if self.gate.me.kind == WEB else self.gate.me.name
 
     def close(self) -> None:
         """Hand over what this process looks after, sign off, let go of files and sockets."""
@@ -70,6 +75,7 @@ class Yard:
             self.handover()
             self.gate.retire()
         finally:
+            self.let_go()
             self.documents.close()
             self.store.close()
             self.instruments.close()
@@ -113,24 +119,33 @@ def limits(settings: Settings) -> Limits:
 
 
 def open_yard(
-    settings: Settings, me: Submitter, *, signed_on: bool = True, seam: Seam = PLAIN
+    settings: Settings,
+    me: Submitter,
+    *,
+    signed_on: bool = True,
+    seam: Seam = PLAIN,
+    announce: Callable[[str], None] = lambda _: None,
 ) -> Yard:
-    """Open the data directory as ``me``; whoever runs searches must be ``signed_on``."""
+    """Open the data directory as ``me``; whoever runs searches must be ``signed_on``.
+
+    ``announce(id)`` tells others of a search that nobody looks after yet; it never raises.
+    """
     home = Home(settings.directory).make()
-    store = seam.store(SqlSearchStore(home.database))
+    store = seam.store(open_search_store(settings, home.database))
     opened = open_gate(settings, me, lambda: claims(store), signed_on=signed_on, seam=seam)
     gate, clock = opened.gate, opened.clock
     toolchain = Toolchain(settings.path)
     files = SearchFiles(home.searches, clock)
     database_files = DatabaseFiles(toolchain)
     databases = Databases(store, database_files, home.databases, store.now)
-    engine = seam.engine(LocalEngine(LocalSettings(nice=settings.nice, path=settings.path)))
     tasks = Tasks(
         toolchain, store, files, threads=search_threads(settings), limits=limits(settings)
     )
-    endings = Endings(store, toolchain.version)
+    endings = Endings(store, (lambda: "") if settings.is_remote else toolchain.version)
     window = Window(store, gate, clock.monotonic)
-    room = Room(search_memory(settings))
+    parts = Parts(store, tasks, window, endings)
+    machinery = open_machinery(settings, opened, parts, seam)
+    room = Room(None if settings.is_remote else search_memory(settings))
     intake = Intake(
         _Catalogue(databases, database_files),
         room,
@@ -146,15 +161,14 @@ def open_yard(
         _person(settings),
         _new_id,
         Waits(*settings.waits),
+        announce,
     )
     retention = Retention(store, files, Rule(settings.retention_days, settings.retention_gb))
-    sweep = Sweep(store, gate, engine, tasks, endings)
-
     upkeep = Upkeep(
         window,
         Arrivals(store, gate, databases),
         retention,
-        Tidy(store, files, engine, tasks, clock.monotonic),
+        Tidy(store, files, machinery.leavings, tasks, clock.monotonic),
         opened.tend,
     )
 
@@ -164,11 +178,9 @@ def open_yard(
         def woken(search_id: str) -> None:
             workers[0].wake(search_id)
 
-        attempts = Attempts(store, gate, engine, tasks, woken)
-        stages = Stages(store, gate, engine, tasks, attempts, window, endings)
         work = Work(
-            Advance(stages),
-            sweep,
+            machinery.steps(woken),
+            machinery.sweep,
             gate,
             opened.documents.watch(),
             wants,
@@ -189,10 +201,11 @@ def open_yard(
         Searches(desk),
         databases,
         retention,
-        sweep,
-        Handover(store, gate, engine),
+        machinery.sweep,
+        machinery.handover,
         make_worker,
         opened.instruments,
+        machinery.close,
     )
 
 

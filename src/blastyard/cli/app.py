@@ -27,6 +27,7 @@ from blastyard.cli import (
     installation,
     looking,
     report,
+    working,
 )
 from blastyard.domain.errors import BlastyardError, CallerMistake
 from blastyard.settings import read_settings
@@ -59,6 +60,8 @@ COMMANDS: Final[Sequence[tuple[str, Command, str]]] = (
         "exec --wait 30m -- elastic-blast submit --cfg my.ini --idempotency-key {id}",
     ),
     ("serve", installation.serve, "serve --port 8642"),
+    ("worker", working.worker, "worker"),
+    ("beat", working.beat, "beat"),
     ("doctor", installation.doctor, "doctor"),
     ("version", installation.version, "version --json"),
     ("completion", completion.completion, "completion bash"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
@@ -207,18 +206,11 @@ class Execution:
     def _nothing(self) -> None:
         """There is no store here in which a dead process could have left a search."""
 
-    @contextmanager
-    def gate(self) -> Iterator[OpenGate]:
-        from blastyard.bootstrap.gate import open_gate, this_process  # noqa: PLC0415
+    def gate(self) -> AbstractContextManager[OpenGate]:
+        """Admission, until the command has ended."""
+        from blastyard.bootstrap.gate import leaving, open_gate, this_process  # noqa: PLC0415
 
-        opened = open_gate(self._settings, this_process("exec"))
-        try:
-            yield opened
-        finally:
-            with suppress(Unavailable):  # others see that this process is gone
-                opened.gate.retire()
-            opened.documents.close()
-            opened.instruments.close()
+        return leaving(open_gate(self._settings, this_process("exec")))
 
     def start(self, line: SilentLine | TerminalLine, deadline: float) -> GuardedCommand:
         from blastyard.engine.guarded import Command, GuardedCommand, NotStarted  # noqa: PLC0415

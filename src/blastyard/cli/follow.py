@@ -17,7 +17,7 @@ from blastyard.cli.session import SHORT
 from blastyard.domain.errors import Unavailable
 from blastyard.domain.job import State
 from blastyard.domain.search import Search
-from blastyard.service.sweep import SERVICE
+from blastyard.service.sweep import PUBLIC
 from blastyard.store.port import Filter
 
 FLOOR: Final = 1.0
@@ -96,7 +96,7 @@ class Follower:
             return
         present = self._yard.gate.siblings()
         alive = [seen for seen in present.values() if seen.is_alive(self._yard.gate.timings)]
-        if any(seen.submitter.kind == SERVICE for seen in alive):
+        if any(seen.submitter.kind in PUBLIC for seen in alive):
             return
         for search in others:
             seen = present.get(search.runner)

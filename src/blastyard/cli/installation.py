@@ -18,6 +18,10 @@ def serve(
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, help="Port; 0 = any free one.")
     ] = None,
+    replica: Annotated[
+        bool,
+        typer.Option("--replica", help="Run no searches: workers do."),
+    ] = False,
     as_json: option.AsJson = False,
 ) -> int:
     """Run the service: a worker, the page and the HTTP API, until Ctrl-C."""
@@ -25,7 +29,8 @@ def serve(
 
     settings = read_settings()
     chosen = settings.port if port is None else port
-    return serving.run(settings, host or settings.host, chosen, as_json=as_json)
+    run = serving.replica if replica else serving.run
+    return run(settings, host or settings.host, chosen, as_json=as_json)
 
 
 def doctor(as_json: option.AsJson = False) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from blastyard.bootstrap.gate import this_process
 from blastyard.bootstrap.yard import open_yard
 from blastyard.cli import report
@@ -9,7 +11,7 @@ from blastyard.cli.session import visited
 from blastyard.http.listener import Listener
 from blastyard.http.server import log_to_stderr, running_service
 from blastyard.http.server import run as serve
-from blastyard.service.sweep import SERVICE
+from blastyard.service.sweep import SERVICE, WEB
 from blastyard.settings import Settings
 
 
@@ -22,6 +24,20 @@ def run(settings: Settings, host: str, port: int, *, as_json: bool) -> int:
         return 0
     with Listener.bind(host, port) as listener:
         yard = open_yard(settings, this_process(SERVICE, listener.address))
+        serve(yard, listener, lambda address: _tell(address, "is served", as_json=as_json))
+    return 0
+
+
+def replica(settings: Settings, host: str, port: int, *, as_json: bool) -> int:
+    """Serve until a signal, and leave the searches to workers."""
+    from blastyard.bootstrap.team import broker  # noqa: PLC0415  (brings Celery)
+    from blastyard.worker.celery_app import announce  # noqa: PLC0415
+
+    log_to_stderr(settings.log_level, settings.log_format)
+    app = broker(settings)
+    with Listener.bind(host, port) as listener:
+        me = this_process(WEB, listener.address)
+        yard = open_yard(settings, me, announce=partial(announce, app))
         serve(yard, listener, lambda address: _tell(address, "is served", as_json=as_json))
     return 0
 

@@ -68,7 +68,7 @@ def search_routes(yard: Installation, bell: Bell) -> APIRouter:
 
 
 def _add_submission(router: APIRouter, yard: Installation) -> None:
-    searches, runner = yard.searches, yard.gate.me.name
+    searches, runner = yard.searches, yard.runner
     reception = Reception(yard)
 
     @router.post(

@@ -35,24 +35,6 @@ class Watchable(Protocol):
         ...
 
 
-class Named(Protocol):
-    """Something with a name."""
-
-    @property
-    def name(self) -> str:
-        """The name."""
-        ...
-
-
-class SignedOn(Protocol):
-    """Who this process is to the others."""
-
-    @property
-    def me(self) -> Named:
-        """This process."""
-        ...
-
-
 class Versioned(Protocol):
     """The BLAST+ programs."""
 
@@ -94,8 +76,8 @@ class Installation(Protocol):
         ...
 
     @property
-    def gate(self) -> SignedOn:
-        """Under which name this process looks after searches."""
+    def runner(self) -> str:
+        """Who looks after what is submitted here; empty: whoever is told of it."""
         ...
 
     @property

@@ -94,7 +94,7 @@ def page_routes(yard: Installation) -> APIRouter:
     """The pages."""
     router = APIRouter(include_in_schema=False)
     pages = Pages(yard)
-    searches, runner = yard.searches, yard.gate.me.name
+    searches, runner = yard.searches, yard.runner
     reception = Reception(yard)
 
     @router.get("/")

@@ -73,7 +73,7 @@ def run(yard: Operation, listener: Listener, on_ready: Callable[[str], None]) ->
     ``on_ready`` is called with the address when requests are answered.
     """
     bell = Bell(yard.documents.watch)
-    worker = yard.make_worker(lambda _search: True)
+    worker = yard.make_worker(lambda _search: bool(yard.runner))
     thread = Thread(target=worker.run, name="worker", daemon=True)
     app = create_app(yard, is_working=thread.is_alive, bell=bell)
     server = _Server(_config(app), lambda: on_ready(listener.address), bell.close)
@@ -95,8 +95,8 @@ def log_to_stderr(level: str, form: str = "text") -> None:
     words = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonLines() if form == "json" else words)
     logging.basicConfig(level=level.upper(), handlers=[handler])
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    for chatty in ("uvicorn", "alembic", "httpx2", "kombu", "celery", "azure"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def _config(app: object) -> uvicorn.Config:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -14,7 +14,7 @@ from typing import Final
 from blastyard.admission.outcome import Waiting
 from blastyard.admission.port import Watch
 from blastyard.admission.ticket import Wish
-from blastyard.bootstrap.gate import Home, OpenGate, open_gate, this_process
+from blastyard.bootstrap.gate import Home, OpenGate, leaving, open_gate, this_process
 from blastyard.cli.dropin import review
 from blastyard.cli.dropin.database import located
 from blastyard.cli.dropin.interrupt import Interrupts, die_of
@@ -141,7 +141,7 @@ class Dropin:
     def _admitted(self, stdin: int | None) -> Ending:
         with ExitStack() as stack:
             stack.callback(self._clear)
-            opened = stack.enter_context(self._gate())
+            opened = stack.enter_context(leaving(self._gate()))
             watch = stack.enter_context(closing(opened.documents.watch()))
             entrance = Entrance(
                 opened.gate, watch, opened.clock.monotonic, partial(self._sweep, opened)
@@ -160,20 +160,12 @@ class Dropin:
                     self._reviewed.options(running)
                 return _ended(running)
 
-    @contextmanager
-    def _gate(self) -> Iterator[OpenGate]:
-        me = this_process("command")
-        opened = open_gate(
+    def _gate(self) -> OpenGate:
+        return open_gate(
             self._settings,
-            me,
+            this_process("command"),
             lambda: [claim for each in self._passages for claim in each.claims()],
         )
-        try:
-            yield opened
-        finally:
-            with suppress(Unavailable):  # others see that this process is gone
-                opened.gate.retire()
-            opened.documents.close()
 
     def _wish(self) -> Wish:
         user = self._settings.user or account_name()

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from blastyard.admission.memory import MemoryDocumentStore
-from blastyard.admission.port import LEDGER, DocumentStore, Watch
+from blastyard.admission.port import ABSENT, LEDGER, DocumentStore, Version, Watch
+from blastyard.admission.postgres.documents import PostgresDocumentStore
+from blastyard.admission.redis.address import Address
+from blastyard.admission.redis.documents import Pace, RedisDocumentStore
 from blastyard.admission.sql import SqliteDocumentStore
 from blastyard.admission.wakeup import Wakeup
 from blastyard.domain.clock import SystemClock
-from blastyard.store.migrations import upgrade
+from blastyard.store.migrations import server, upgrade
 from blastyard.testing.contract_documents import (
     SOON,
     DocumentStoreContract,
@@ -23,6 +27,7 @@ from blastyard.testing.contract_documents import (
     written,
 )
 from blastyard.testing.faulty import FaultyDocumentStore
+from blastyard.testing.redis_server import RedisServer
 
 
 class TestMemory(DocumentStoreContract):
@@ -63,6 +68,42 @@ class TestSqlite(DocumentStoreContract):
     @pytest.fixture
     def open_store(self, open_sqlite: Callable[[], SqliteDocumentStore]) -> OpenStore:
         return open_sqlite
+
+
+class TestPostgres(DocumentStoreContract):
+    @pytest.fixture
+    def open_store(self, postgres_url: str) -> Iterator[OpenStore]:
+        opened: list[DocumentStore] = []
+
+        def open_one() -> DocumentStore:
+            opened.append(PostgresDocumentStore(postgres_url, upgrade=server.upgrade))
+            return opened[-1]
+
+        yield open_one
+        for store in opened:
+            store.close()
+
+
+class TestRedis(DocumentStoreContract):
+    def unused(self, versions: Collection[Version]) -> Version:
+        given = [str(version) for version in versions if version != ABSENT]
+        epochs = {version.rpartition("-")[0] for version in given}
+        counts = [int(version.rpartition("-")[2]) for version in given]
+        return f"{max(epochs, default='0')}-{max(counts, default=0) + 1000}"
+
+    @pytest.fixture
+    def open_store(self, redis_server: RedisServer, redis_namespace: str) -> Iterator[OpenStore]:
+        opened: list[DocumentStore] = []
+        at_once = Pace(grace=timedelta(0))
+
+        def open_one() -> DocumentStore:
+            address = Address.parse(redis_server.url)
+            opened.append(RedisDocumentStore(address, redis_namespace, at_once))
+            return opened[-1]
+
+        yield open_one
+        for store in opened:
+            store.close()
 
 
 OPEN = """

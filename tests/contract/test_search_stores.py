@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,12 +23,14 @@ from blastyard.domain.clock import SystemClock
 from blastyard.domain.job import State
 from blastyard.domain.search import Search
 from blastyard.store import query, schema
+from blastyard.store.azure_tables import open_azure_tables
 from blastyard.store.memory import MemorySearchStore
 from blastyard.store.migrations import upgrade
 from blastyard.store.migrations.run import head
 from blastyard.store.port import Filter, SearchStore
-from blastyard.store.sql import SqlSearchStore
+from blastyard.store.sql import SqlSearchStore, open_postgres_store
 from blastyard.testing import sample
+from blastyard.testing.azurite import Azurite
 from blastyard.testing.contract_registry import RegistryContract
 from blastyard.testing.contract_searches import OpenStore, SearchStoreContract
 from blastyard.testing.faulty import FaultySearchStore
@@ -56,6 +59,35 @@ class TestSqlite(SearchStoreContract, RegistryContract):
 
         def open_one() -> SearchStore:
             opened.append(SqlSearchStore(tmp_path / "blastyard.db"))
+            return opened[-1]
+
+        yield open_one
+        for store in opened:
+            store.close()
+
+
+class TestAzureTables(SearchStoreContract, RegistryContract):
+    @pytest.fixture
+    def open_store(self, azurite: Azurite) -> Iterator[OpenStore]:
+        opened: list[SearchStore] = []
+        table = f"t{secrets.token_hex(8)}"
+
+        def open_one() -> SearchStore:
+            opened.append(open_azure_tables(azurite.connection_string, table=table))
+            return opened[-1]
+
+        yield open_one
+        for store in opened:
+            store.close()
+
+
+class TestPostgres(SearchStoreContract, RegistryContract):
+    @pytest.fixture
+    def open_store(self, postgres_url: str) -> Iterator[OpenStore]:
+        opened: list[SearchStore] = []
+
+        def open_one() -> SearchStore:
+            opened.append(open_postgres_store(postgres_url))
             return opened[-1]
 
         yield open_one
@@ -105,6 +137,7 @@ def test_processes_that_count_attempts_together_lose_none(tmp_path: Path) -> Non
 
 ADD = """
 from blastyard.testing import sample
+from blastyard.testing.azurite import Azurite
 for number in range(50):
     store.add(sample.search(key=f"k{number}", database="/data/nt"), sample.QUEUED)
 store.close()
@@ -198,7 +231,7 @@ def plan(home: Path, statement: sa.Select[*tuple[Any, ...]]) -> str:
     "statement",
     [
         sa.select(schema.StoreNow()),
-        query.same(sample.search(key="k")),
+        query.SAME,
         query.listed(Filter(tag="x", ids=("a",), states=frozenset({State.FAILED}))),
         query.waiting("r1", 10),
         query.COUNTS,

@@ -12,9 +12,31 @@ from threading import Lock
 from typing import Any, Protocol
 
 import pytest
+from azure_stage import azure_proxy, tables  # noqa: F401
 from machine_stage import Actors, Machine, bare_answer
+from redis_stage import open_redis, redis_wire  # noqa: F401
 
+from blastyard.testing.azurite_pytest import (  # noqa: F401
+    azurite,
+    azurite_program,
+    own_azurite,
+    pytest_collection_finish,
+)
 from blastyard.testing.installation import SHORT, Installation, Nursery
+from blastyard.testing.postgres_pytest import (  # noqa: F401
+    module_postgres,
+    own_postgres,
+    postgres_programs,
+    postgres_server,
+    postgres_url,
+)
+from blastyard.testing.redis_pytest import (  # noqa: F401
+    new_redis,
+    own_redis,
+    redis_namespace,
+    redis_program,
+    redis_server,
+)
 
 
 class SampleFiles(Protocol):

@@ -10,7 +10,7 @@ import msgspec
 from blastyard.admission.census import UNLABELLED, Census, slot_names
 from blastyard.admission.ledger import HoldState, Ledger, family
 from blastyard.admission.order import Situation
-from blastyard.admission.ticket import replaced
+from blastyard.admission.ticket import adopt, replaced
 from blastyard.admission.timing import Timings
 
 
@@ -123,4 +123,15 @@ def take_up(ledger: Ledger, search: str, fence: int, now: datetime) -> Ledger | 
     if hold is None or hold.fence != fence or hold.state is HoldState.SUBMITTED:
         return None
     after = msgspec.structs.replace(hold, state=HoldState.SUBMITTED, since=now, watched=True)
+    return msgspec.structs.replace(ledger, holds={**ledger.holds, search: after})
+
+
+def inherit(ledger: Ledger, search: str, submitter: str, now: datetime) -> Ledger | None:
+    """Let another submitter look after a search wherever it is; its hold stays what it is."""
+    hold = ledger.holds.get(search)
+    if hold is None:
+        return adopt(ledger, search, submitter, now)
+    if hold.submitter == submitter:
+        return None
+    after = msgspec.structs.replace(hold, submitter=submitter)
     return msgspec.structs.replace(ledger, holds={**ledger.holds, search: after})

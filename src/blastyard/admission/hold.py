@@ -29,6 +29,7 @@ class Attempt:
     search: str
     number: int
     submitter: str
+    alias: str | None = None  # the id that it takes in the cluster, if that is another
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ def _grant(ledger: Ledger, ticket: Ticket, attempt: Attempt, passing: _Passing) 
         fence,
         HoldState.RESERVED,
         passing.now,
+        alias=attempt.alias,
     )
     after = msgspec.structs.replace(
         ledger,
@@ -113,9 +115,8 @@ def _resume(
     if denied is not None:
         return denied
     fence = ledger.fence + 1
-    again = msgspec.structs.replace(
-        hold, attempt=attempt.number, fence=fence, since=seen.now, failed_at=None
-    )
+    again = msgspec.structs.replace(hold, attempt=attempt.number, fence=fence, since=seen.now)
+    again = msgspec.structs.replace(again, failed_at=None, alias=attempt.alias)
     after = msgspec.structs.replace(
         ledger, fence=fence, holds={**ledger.holds, attempt.search: again}
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from blastyard.admission import ending
 from blastyard.admission import ticket as tickets
 from blastyard.admission.ledger import Ledger, Policy, Submitter
 from blastyard.admission.outlook import Outlook
@@ -62,6 +63,25 @@ class Queue:
         """Let ``submitter`` (ourselves, when none is named) look after a waiting search."""
         heir = self.me.name if submitter is None else submitter
         self.outlook.change(lambda ledger, now: tickets.adopt(ledger, search, heir, now))
+
+    def inherit(self, search: str, submitter: str | None = None) -> None:
+        """As :meth:`adopt`, and where it has a run slot that too: its work goes on."""
+        heir = self.me.name if submitter is None else submitter
+        self.outlook.change(lambda ledger, now: ending.inherit(ledger, search, heir, now))
+
+    def take_up(self, search: str) -> None:
+        """Inside Gate A: the submission that was found of it is complete, and goes on.
+
+        One that has no hold any more is counted as what is seen without one.
+        """
+
+        def rule(ledger: Ledger, now: datetime) -> Ledger | None:
+            hold = ledger.holds.get(search)
+            if hold is None:
+                return tickets.withdraw(ledger, search, now)
+            return ending.take_up(ledger, search, hold.fence, now)
+
+        self.outlook.change(rule)
 
     def change_policy(
         self, by: str, *, ceiling: int | None = None, cap: int | None = None

@@ -271,10 +271,10 @@ class Stay:
         return True
 
     def _unmark(self) -> None:
-        """What has ended needs no marker. What fails here is swept later."""
+        """What has ended needs no marker; what fails here is swept later."""
         for search in self._retired:
             with suppress(Unavailable):
-                self._inside.marking.markers.drop(search)
+                self._inside.marking.markers.drop_known(search)
 
     def _tell_riding(self) -> None:
         """What no swap has taken along. What fails here is seen in the cluster, and taken up."""

@@ -7,15 +7,14 @@ from typing import Final
 import sqlalchemy as sa
 
 from blastyard.domain.job import State
-from blastyard.domain.search import Search
+from blastyard.store import row
 from blastyard.store.port import Filter
-from blastyard.store.row import SEARCH
 from blastyard.store.schema import StoreNow, events, searches, tags
 
 Rows = sa.Select[int, int, str]
 
 _columns: Final = searches.c
-_all: Final[Rows] = sa.select(*SEARCH)
+_all: Final[Rows] = sa.select(*row.SEARCH)
 
 COUNTS: Final = sa.select(_columns.state, sa.func.count().label("number")).group_by(_columns.state)
 
@@ -23,7 +22,7 @@ RUNNERS: Final = sa.select(_columns.runner).distinct().where(_columns.live.is_(s
 
 
 BY_ID: Final[Rows] = _all.where(_columns.id == sa.bindparam("id"))
-"""The search with this id."""
+"""The search with this id. What has no choices is built once: that costs more than running it."""
 
 
 def by_key(user: str, key: str) -> Rows:
@@ -31,13 +30,13 @@ def by_key(user: str, key: str) -> Rows:
     return _all.where(_columns.user == user, _columns.key == key)
 
 
-def same(search: Search) -> Rows:
-    """What is stored under the id of a new search, or under its key."""
-    found: sa.ColumnElement[bool] = _columns.id == search.id
-    if search.request.key is not None:
-        keyed = sa.and_(_columns.user == search.request.user, _columns.key == search.request.key)
-        found = sa.or_(found, keyed)
-    return _all.where(found).order_by(sa.case((_columns.id == search.id, 0), else_=1)).limit(1)
+_has_id = _columns.id == sa.bindparam("id")
+_has_key = sa.and_(_columns.user == sa.bindparam("user"), _columns.key == sa.bindparam("key"))
+
+SAME: Final[Rows] = (
+    _all.where(sa.or_(_has_id, _has_key)).order_by(sa.case((_has_id, 0), else_=1)).limit(1)
+)
+"""What is stored under the id of a new search, or under its user and key; no key is no one's."""
 
 
 def starting_with(prefix: str) -> sa.Select[str]:
@@ -96,11 +95,24 @@ def using(database: str) -> sa.Select[str]:
     return sa.select(_columns.id).where(named).order_by(_columns.sequence).limit(3)
 
 
+NOW: Final = sa.select(StoreNow())
+"""The database's clock."""
+
+NEW: Final = searches.insert().returning(_columns.sequence)
+"""Add a search."""
+
+EVENTS: Final = (
+    sa.select(*row.EVENT)
+    .join(searches, searches.c.sequence == events.c.sequence)
+    .where(_columns.id == sa.bindparam("id"))
+    .order_by(events.c.number)
+)
+"""The events of the search with this id, oldest first; there is always one."""
+
 OVER: Final = searches.update().where(
     _columns.id == sa.bindparam("same_id"), _columns.version == sa.bindparam("same_version")
 )
-"""Write the other parameters over the row that still is at that version. Built once: a search's
-life has many writes, and building the statement costs more than running it."""
+"""Write the other parameters over the row that still is at that version."""
 
 EVENT: Final = events.insert().values(at=StoreNow())
 """Append an event, stamped by the database."""

@@ -14,16 +14,16 @@ _all = sa.select(*row.DATABASE).order_by(_name)
 
 def add(connection: sa.Connection, database: Database) -> None:
     """Register; raises ``Conflict('database_exists')``."""
-    if _is_known(connection, database.name):
+    if connection.execute(sa.select(_name).where(_name == database.name)).first() is not None:
         raise rule.database_exists(database.name)
     connection.execute(databases.insert(), row.new_database(database))
 
 
 def overwrite(connection: sa.Connection, database: Database) -> None:
     """Overwrite; raises ``NotFound('database_unknown')``."""
-    require(connection, database.name)
     change = databases.update().where(_name == database.name)
-    connection.execute(change, row.new_database(database))
+    if connection.execute(change, row.new_database(database)).rowcount != 1:
+        raise _unknown(connection, database.name)
 
 
 def get(connection: sa.Connection, name: str) -> Database:
@@ -41,7 +41,9 @@ def everything(connection: sa.Connection) -> list[Database]:
 
 def remove(connection: sa.Connection, name: str) -> None:
     """Raises ``NotFound('database_unknown')`` and ``Conflict('database_in_use')``."""
-    require(connection, name)
+    # waits for those who are adding a search, and has those wait who begin to
+    if connection.execute(sa.select(_name).where(_name == name).with_for_update()).first() is None:
+        raise _unknown(connection, name)
     users = connection.execute(query.using(name)).scalars().all()
     if users:
         raise rule.database_in_use(name, users)
@@ -49,13 +51,13 @@ def remove(connection: sa.Connection, name: str) -> None:
 
 
 def require(connection: sa.Connection, name: str) -> None:
-    """Raise ``NotFound('database_unknown')`` unless a database of this name is registered."""
-    if not _is_known(connection, name):
+    """Raise ``NotFound('database_unknown')`` unless a database of this name is registered.
+
+    It stays registered until the transaction ends.
+    """
+    kept = sa.select(_name).where(_name == name).with_for_update(read=True, key_share=True)
+    if connection.execute(kept).first() is None:
         raise _unknown(connection, name)
-
-
-def _is_known(connection: sa.Connection, name: str) -> bool:
-    return connection.execute(sa.select(_name).where(_name == name)).first() is not None
 
 
 def _unknown(connection: sa.Connection, name: str) -> Exception:

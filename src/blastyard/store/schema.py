@@ -4,11 +4,13 @@ What SQL is asked about has a column of its own; the rest of a search is one JSO
 :mod:`blastyard.store.row`), so that a new field needs no migration. The table ``documents`` belongs
 to :mod:`blastyard.admission.sql` and stands here because one file has one schema.
 
-What differs between databases is in this module alone: the clock, and how it is stored.
+What differs between databases is in this module alone: the clock, how it is stored, and what a
+text may be that is looked for.
 """
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -45,6 +47,32 @@ class Instant(sa.types.TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+class Word(sa.types.TypeDecorator[str]):
+    """A text that is compared and sorted letter by letter, whatever the language of the database.
+
+    PostgreSQL takes no text with a NUL in it, and none of more than 2,704 bytes into an index. What
+    it would not take is stored, and looked for, as its digest; nothing else looks like one.
+    """
+
+    impl = sa.String().with_variant(sa.String(collation="C"), "postgresql")
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """As it is in SQLite; elsewhere, too, unless it is odd."""
+        if value is None or dialect.name == "sqlite" or not _is_odd(value):
+            return value
+        return _DIGEST + hashlib.sha256(value.encode()).hexdigest()
+
+
+_DIGEST: Final = "\x01sha256:"
+_LONGEST: Final = 300
+"""Characters, of four bytes at most: two such texts fit into an index."""
+
+
+def _is_odd(value: str) -> bool:
+    return len(value) > _LONGEST or "\0" in value or value.startswith(_DIGEST)
+
+
 class StoreNow(FunctionElement[datetime]):
     """The database's own clock at this moment, whatever the transaction began with."""
 
@@ -69,14 +97,14 @@ searches: Final = sa.Table(
     "searches",
     metadata,
     sa.Column("sequence", Number, primary_key=True, autoincrement=True),
-    sa.Column("id", sa.String, nullable=False, unique=True),
+    sa.Column("id", Word, nullable=False, unique=True),
     sa.Column("version", sa.Integer, nullable=False),
-    sa.Column("state", sa.String, nullable=False),
+    sa.Column("state", Word, nullable=False),
     sa.Column("live", sa.Boolean, nullable=False),
-    sa.Column("runner", sa.String, nullable=False),
-    sa.Column("user", sa.String, nullable=False),
-    sa.Column("key", sa.String),
-    sa.Column("database", sa.String, nullable=False),
+    sa.Column("runner", Word, nullable=False),
+    sa.Column("user", Word, nullable=False),
+    sa.Column("key", Word),
+    sa.Column("database", Word, nullable=False),
     sa.Column("level", sa.Integer, nullable=False),
     sa.Column("body", sa.Text, nullable=False),
     sqlite_autoincrement=True,
@@ -98,7 +126,7 @@ sa.Index(
 tags: Final = sa.Table(
     "search_tags",
     metadata,
-    sa.Column("tag", sa.String, primary_key=True),
+    sa.Column("tag", Word, primary_key=True),
     sa.Column(
         "sequence",
         Number,
@@ -125,7 +153,7 @@ sa.Index("search_events_by_search", events.c.sequence, events.c.number)
 databases: Final = sa.Table(
     "databases",
     metadata,
-    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("name", Word, primary_key=True),
     sa.Column("body", sa.Text, nullable=False),
 )
 
@@ -133,7 +161,7 @@ documents: Final = sa.Table(
     "documents",
     metadata,
     sa.Column("version", Number, primary_key=True, autoincrement=True),
-    sa.Column("name", sa.String, nullable=False, unique=True),
+    sa.Column("name", Word, nullable=False, unique=True),
     sa.Column("body", sa.LargeBinary, nullable=False),
     sa.Column("stamped_at", Instant, nullable=False),
     sqlite_autoincrement=True,

@@ -1,10 +1,14 @@
-"""Searches in SQLite, by SQLAlchemy Core.
+"""Searches in SQLite or PostgreSQL, by SQLAlchemy Core.
 
-One file holds searches, events, databases and the documents of admission. Writers take the write
-lock first (``BEGIN IMMEDIATE``), so what a transaction read is still true when it writes; readers
-see the last commit and wait for nobody. What a person was promised is flushed to the disk before
-the call returns: that a search is accepted, how it ended, what is registered or deleted. The steps
-between survive the death of the process, and a power cut at worst repeats them.
+One database holds searches, events, databases and the documents of admission. In SQLite, writers
+take the write lock first (``BEGIN IMMEDIATE``), so what a transaction read is still true when it
+writes; PostgreSQL lets many write at once, so what must still be true then is locked here, or
+written under a condition (see :mod:`blastyard.store.postgres_engine`). Readers see the last commit
+and wait for nobody.
+
+What a person was promised is flushed to the disk before the call returns: that a search is
+accepted, how it ended, what is registered or deleted. The steps between survive the death of the
+process, and a power cut at worst repeats them.
 """
 
 from __future__ import annotations
@@ -21,20 +25,37 @@ from blastyard.domain.job import State
 from blastyard.domain.search import Database, Event, Search
 from blastyard.store import query, registry, row, rule
 from blastyard.store.port import Filter, Stale
-from blastyard.store.schema import StoreNow, events, searches, tags
+from blastyard.store.schema import events, searches, tags
+from blastyard.store.sql_engine import SqlEngine, Taken
 from blastyard.store.sqlite_engine import SqliteEngine
 
 
+def open_postgres_store(url: str) -> SqlSearchStore:
+    """Searches in the PostgreSQL database at ``url``, whose tables are made or upgraded if needed.
+
+    Raises ``Misconfigured`` for what would not go away by itself, a newer schema among it, and
+    ``Unavailable``. Thread-safe; a forked child may go on using it.
+    """
+    # its libraries are not there where SQLite is all that is used
+    from blastyard.store.postgres_engine import PostgresEngine  # noqa: PLC0415
+
+    return SqlSearchStore(PostgresEngine(url))
+
+
 class SqlSearchStore:
-    """Searches in the SQLite file at ``path``, made or upgraded when needed.
+    """Searches in the SQLite file at ``place``, made or upgraded when needed, or over an engine.
 
     ``patience`` is how long a write waits for another process before it raises ``Unavailable``.
     Constructing raises ``Misconfigured`` for a network file system or a newer schema, and
     ``Unavailable`` when the file cannot be used. Thread-safe; a forked child may go on using it.
     """
 
-    def __init__(self, path: Path | str, *, patience: timedelta = sqlite.PATIENCE) -> None:
-        self._engine = SqliteEngine(Path(path), patience)
+    def __init__(
+        self, place: Path | str | SqlEngine, *, patience: timedelta = sqlite.PATIENCE
+    ) -> None:
+        if isinstance(place, Path | str):
+            place = SqliteEngine(Path(place), patience)
+        self._engine: SqlEngine = place
 
     def now(self) -> datetime:
         """The database's clock, UTC, in milliseconds."""
@@ -48,16 +69,22 @@ class SqlSearchStore:
         ``NotFound('database_unknown')`` when a database that is a name, not a path, is not
         registered (any more).
         """
+        try:
+            return self._add(search, event)
+        except Taken:  # by somebody who added it between our look and our write
+            return self._add(search, event)
+
+    def _add(self, search: Search, event: Event) -> Search:
         with self._engine.writing(flush=True) as connection:
-            known = connection.execute(query.same(search)).first()
+            same = {"id": search.id, "user": search.request.user, "key": search.request.key}
+            known = connection.execute(query.SAME, same).first()
             if known is not None:
                 return row.search(known)
             if rule.is_registered_name(search.request.database):
                 registry.require(connection, search.request.database)
             at = _now(connection)
             search = replace(search, version=1, created_at=at)
-            insert = searches.insert().returning(searches.c.sequence)
-            sequence = connection.execute(insert, row.new(search)).scalar_one()
+            sequence = connection.execute(query.NEW, row.new(search)).scalar_one()
             search = replace(search, sequence=sequence)
             if search.request.tags:
                 rows = row.tag_rows(search.sequence, search.request.tags)
@@ -131,7 +158,7 @@ class SqlSearchStore:
         Raises ``NotFound('search_unknown')`` and ``Conflict('search_unfinished')``.
         """
         with self._engine.writing(flush=True) as connection:
-            found = connection.execute(query.BY_ID, {"id": search_id}).first()
+            found = connection.execute(query.BY_ID.with_for_update(), {"id": search_id}).first()
             if found is None:
                 raise rule.unknown_search(search_id)
             rule.refuse_live(row.search(found))
@@ -140,17 +167,18 @@ class SqlSearchStore:
     def events(self, search_id: str) -> Sequence[Event]:
         """The events of a search, oldest first. Raises ``NotFound('search_unknown')``."""
         with self._engine.reading() as connection:
-            found = connection.execute(query.BY_ID, {"id": search_id}).first()
-            if found is None:
-                raise rule.unknown_search(search_id)
-            mine = events.c.sequence == found.sequence
-            rows = sa.select(*row.EVENT).where(mine).order_by(events.c.number)
-            return [row.event(one) for one in connection.execute(rows)]
+            found = connection.execute(query.EVENTS, {"id": search_id}).all()
+        if not found:
+            raise rule.unknown_search(search_id)
+        return [row.event(one) for one in found]
 
     def add_database(self, database: Database) -> None:
         """Register; raises ``Conflict('database_exists')``."""
-        with self._engine.writing(flush=True) as connection:
-            registry.add(connection, replace(database, created_at=_now(connection)))
+        try:
+            with self._engine.writing(flush=True) as connection:
+                registry.add(connection, replace(database, created_at=_now(connection)))
+        except Taken as error:
+            raise rule.database_exists(database.name) from error
 
     def update_database(self, database: Database) -> None:
         """Overwrite the registration of the same name; ``NotFound('database_unknown')``."""
@@ -182,4 +210,4 @@ class SqlSearchStore:
 
 
 def _now(connection: sa.Connection) -> datetime:
-    return connection.execute(sa.select(StoreNow())).scalar_one()
+    return connection.execute(query.NOW).scalar_one()

@@ -164,14 +164,21 @@ class KubernetesMarkers:
 
     def drop(self, search: str, kind: MarkerKind | None = None) -> None:
         """See the port. One by one where they are known: a deletion of many is a list first."""
+        if not self._dropped(search, kind):
+            labels = f"{marker_job.SEARCH}={marker_job.key(search)}"
+            labels += f",{marker_job.MARKER}" + (f"={kind.value}" if kind else "")
+            self._client.delete_collection(JOBS, Selection(labels))
+
+    def drop_known(self, search: str) -> None:
+        """See the port."""
+        self._dropped(search, None)
+
+    def _dropped(self, search: str, kind: MarkerKind | None) -> bool:
         key = marker_job.key(search)
         known = [job for job in self._known() if marker_job.is_marker_of(job.labels, key, kind)]
         for job in known:
             self._client.delete(JOBS, job.name, job.uid)
-        if not known:
-            labels = f"{marker_job.SEARCH}={key}"
-            labels += f",{marker_job.MARKER}" + (f"={kind.value}" if kind else "")
-            self._client.delete_collection(JOBS, Selection(labels))
+        return bool(known)
 
     def delete_search(self, name: str) -> None:
         """See the port: its Jobs, whose pods follow. Companions of ours are among them."""

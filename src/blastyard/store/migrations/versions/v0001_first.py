@@ -10,6 +10,7 @@ down_revision: str | None = None
 
 _number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _instant = sa.DateTime(timezone=True)
+_word = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
@@ -19,13 +20,13 @@ def upgrade() -> None:
     _make_events()
     op.create_table(
         "databases",
-        sa.Column("name", sa.String, primary_key=True),
+        sa.Column("name", _word, primary_key=True),
         sa.Column("body", sa.Text, nullable=False),
     )
     op.create_table(
         "documents",
         sa.Column("version", _number, primary_key=True, autoincrement=True),
-        sa.Column("name", sa.String, nullable=False, unique=True),
+        sa.Column("name", _word, nullable=False, unique=True),
         sa.Column("body", sa.LargeBinary, nullable=False),
         sa.Column("stamped_at", _instant, nullable=False),
         sqlite_autoincrement=True,
@@ -36,14 +37,14 @@ def _make_searches() -> None:
     op.create_table(
         "searches",
         sa.Column("sequence", _number, primary_key=True, autoincrement=True),
-        sa.Column("id", sa.String, nullable=False, unique=True),
+        sa.Column("id", _word, nullable=False, unique=True),
         sa.Column("version", sa.Integer, nullable=False),
-        sa.Column("state", sa.String, nullable=False),
+        sa.Column("state", _word, nullable=False),
         sa.Column("live", sa.Boolean, nullable=False),
-        sa.Column("runner", sa.String, nullable=False),
-        sa.Column("user", sa.String, nullable=False),
-        sa.Column("key", sa.String),
-        sa.Column("database", sa.String, nullable=False),
+        sa.Column("runner", _word, nullable=False),
+        sa.Column("user", _word, nullable=False),
+        sa.Column("key", _word),
+        sa.Column("database", _word, nullable=False),
         sa.Column("level", sa.Integer, nullable=False),
         sa.Column("body", sa.Text, nullable=False),
         sqlite_autoincrement=True,
@@ -63,7 +64,7 @@ def _make_searches() -> None:
 def _make_tags() -> None:
     op.create_table(
         "search_tags",
-        sa.Column("tag", sa.String, primary_key=True),
+        sa.Column("tag", _word, primary_key=True),
         _search(primary_key=True),
     )
     op.create_index("search_tags_by_search", "search_tags", ["sequence"])

@@ -1,0 +1,1 @@
+"""Documents in a PostgreSQL database, by psycopg alone."""

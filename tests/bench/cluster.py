@@ -104,6 +104,8 @@ class Outcome:
     memory: float
     inversions: int
     seconds: float
+    etcd_bytes: int
+    """By how much etcd's database and log grew."""
 
 
 def drained(plane: ControlPlane, setting: Setting, each: int, seconds: float) -> Outcome:
@@ -120,7 +122,7 @@ def drained(plane: ControlPlane, setting: Setting, each: int, seconds: float) ->
     with _workers(setting, kubeconfig, each) as workers:
         for worker in workers:
             json.loads(worker.stdout.readline())  # type: ignore[union-attr]
-        begun = time.monotonic()
+        begun, stored = time.monotonic(), _stored(setting)
         for worker in workers:
             worker.stdin.write("go\n")  # type: ignore[union-attr]
             worker.stdin.flush()  # type: ignore[union-attr]
@@ -133,7 +135,14 @@ def drained(plane: ControlPlane, setting: Setting, each: int, seconds: float) ->
         for key, count in end["calls"].items():
             calls[key] = calls.get(key, 0) + count
     memory = max(end["mib"] for end in ends)
-    return Outcome(submitted, controller.completed, calls, memory, _inversions(submitted), took)
+    grown = _stored(setting) - stored
+    inversions = _inversions(submitted)
+    return Outcome(submitted, controller.completed, calls, memory, inversions, took, grown)
+
+
+def _stored(setting: Setting) -> int:
+    """Bytes of etcd's database. Its log is written over, and its pages are used again."""
+    return sum(path.stat().st_size for path in (setting.root / "plane").rglob("snap/db"))
 
 
 def _outputs(workers: list[subprocess.Popen[str]]) -> list[str]:
@@ -218,6 +227,9 @@ def _figures(outcome: Outcome, waiting: int, seconds: float) -> list[Figure]:
         Figure(f"API calls per admission, {where}", asked, "", "<= 8", count),
         Figure(f"FIFO inversions, {where}", outcome.inversions, "", "0", count),
         Figure(f"admissions, {where}", (count - 1) / span, "1/s", ">= 25 instant", count),
+        Figure(
+            f"etcd growth, {where}", outcome.etcd_bytes / outcome.seconds / 1e6, "MB/s", "< 2", 1
+        ),
         Figure(f"memory of a submitter, {where}", outcome.memory, "MiB", "< 150", PROCESSES),
     ]
     if seconds:

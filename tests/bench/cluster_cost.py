@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from figure import BLASTYARD, Figure, Setting, median
@@ -108,7 +109,32 @@ def _killed(plane: ControlPlane, setting: Setting) -> list[Figure]:
         spans.append(time.monotonic() - begun)
         holder.wait()
         follower.wait()
-    return [Figure("kill -9 inside Gate A to the next", median(spans), "s", "<= 45", len(spans))]
+    inside_a = Figure("kill -9 inside Gate A to the next", median(spans), "s", "<= 45", len(spans))
+    return [inside_a, _killed_waiting(environment, marks, setting)]
+
+
+def _killed_waiting(environment: dict[str, str], marks: Path, setting: Setting) -> Figure:
+    """kill -9 of the process at the head of the queue, just before the slot falls free."""
+    spans = []
+    for number in range(setting.runs(3)):
+        inside, go, after = (marks / f"{word}-{number}" for word in ("in", "go", "next"))
+        loop = f"touch {inside}; while [ ! -e {go} ]; do sleep 0.01; done"
+        holder = _exec(environment, "sh", "-c", loop)
+        follow(inside.exists)
+        head = _exec(environment, "true")
+        time.sleep(2)
+        behind = _exec(environment, "touch", str(after))
+        time.sleep(2)
+        head.kill()
+        head.wait()
+        go.touch()
+        holder.wait()
+        begun = time.monotonic()
+        follow(after.exists)
+        spans.append(time.monotonic() - begun)
+        behind.wait()
+    name = "a killed waiting process delays the next"
+    return Figure(name, median(spans), "s", "<= 1", len(spans))
 
 
 def _polling(plane: ControlPlane, setting: Setting) -> list[Figure]:

@@ -104,7 +104,7 @@ def timings(settings: Settings) -> Timings:
 
 
 def ceiling(settings: Settings) -> int:
-    """What a new ledger begins with. Redis without the older switch only keeps submissions apart."""
+    """What a new ledger begins with. Redis alone, without the older switch, has no ceiling."""
     if settings.on_redis and not settings.gate_is_enabled:
         return UNBOUNDED
     return settings.max_run_concurrency

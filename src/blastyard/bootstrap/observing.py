@@ -257,6 +257,11 @@ class CountedMarkers:
         self._inner.drop(search, kind)
         self._count("drop", kind.value if kind else _ANY)
 
+    def drop_known(self, search: str) -> None:
+        """See the port."""
+        self._inner.drop_known(search)
+        self._count("drop", _ANY)
+
     def delete_search(self, name: str) -> None:
         self._inner.delete_search(name)
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fault_fixtures import new_seat, new_service, new_yard, proxy
 from gate_stage import Lab
+from remote_fixtures import nursery, remote
 
 from blastyard.testing.controlplane import ControlPlane
 from blastyard.testing.controlplane_pytest import (
@@ -21,8 +23,14 @@ __all__ = [
     "control_plane",
     "control_plane_binaries",
     "namespace",
+    "new_seat",
+    "new_service",
+    "new_yard",
+    "nursery",
     "own_control_plane",
+    "proxy",
     "pytest_collection_finish",
+    "remote",
 ]
 
 

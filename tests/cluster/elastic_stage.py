@@ -13,14 +13,14 @@ import msgspec
 from waiting_stage import until
 
 from blastyard.domain.clock import SystemClock
-from blastyard.engine.elastic_blast.answer import Outcome
 from blastyard.engine.elastic_blast.command import DEFAULT, SubmitCommand
 from blastyard.engine.elastic_blast.configuration import Order, Template, results_of
 from blastyard.engine.elastic_blast.name import ClusterName, cluster_name
 from blastyard.engine.elastic_blast.objects import SearchObjects
 from blastyard.engine.elastic_blast.probe import Probe
 from blastyard.engine.elastic_blast.runner import Prepared, Setup, Submission, SubmitRunner
-from blastyard.engine.elastic_blast.sight import State, judge
+from blastyard.engine.elastic_blast.sight import judge
+from blastyard.engine.remote import Outcome, Sighted
 from blastyard.kube import rbac
 from blastyard.kube.client import Client
 from blastyard.kube.config import Target, Wanted, find
@@ -133,7 +133,7 @@ class Elastic:
         with runner.start(prepared, CLOCK.monotonic() + SOON) as submission:
             yield submission
 
-    def judged(self, name: ClusterName, *, was_complete: bool = False) -> State:
+    def judged(self, name: ClusterName, *, was_complete: bool = False) -> Sighted:
         return judge(self.objects.look(name.id), was_complete=was_complete)
 
     def objects_of(self, token: str) -> SearchObjects:

@@ -10,14 +10,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Thread
 
-from fault_stage import CLOCK, PATIENCE, Yard
+from fault_jobs import make
+from fault_stage import Yard
 from gate_stage import Lab
+from waiting_stage import CLOCK, PATIENCE
 
 from blastyard.admission.outcome import Waiting
 from blastyard.admission.ticket import Wish
 from blastyard.engine.command import Ending
 from blastyard.service.entrance import Entrance, Patience
-from blastyard.service.submitting import Result, Submitting
+from blastyard.service.submitting import Fate, Result, Submitting
 
 
 @dataclass
@@ -84,6 +86,18 @@ class Command:
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive(), "it did not end"
         return self.passage.result
+
+
+def submitted(lab: Lab, yard: Yard, search: str) -> None:
+    """Have a search of ours running, submitted by a command; the test ends it."""
+
+    def submits(_: Event) -> int:
+        make(lab, search, "submit", "blast", "finalizer")
+        return 0
+
+    result = Command(yard, search, submits).result()
+    assert result is not None
+    assert result.fate is Fate.COMPLETE
 
 
 @contextmanager

@@ -10,8 +10,9 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Protocol
 
-from fault_stage import TENTH, until
+from fault_stage import until
 from gate_stage import Lab
+from waiting_stage import TENTH
 
 from blastyard.bootstrap.gate import this_process
 from blastyard.bootstrap.seam import Seam

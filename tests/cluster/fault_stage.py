@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from gate_stage import Lab
+from waiting_stage import CLOCK, TENTH
+from waiting_stage import until as wait_until
 
 from blastyard.admission.gate import Gate
 from blastyard.admission.hold import Attempt
@@ -28,30 +29,9 @@ from blastyard.bootstrap.cluster import assembled, connect
 from blastyard.bootstrap.gate import OpenGate, this_process
 from blastyard.bootstrap.instrument import instruments_of
 from blastyard.bootstrap.seam import Seam
-from blastyard.domain.clock import SystemClock
 from blastyard.domain.errors import Unavailable
 from blastyard.kube.resource import CONFIGMAPS, JOBS, LEASES
 from blastyard.settings import read_settings
-
-CLOCK: Final = SystemClock()
-PATIENCE: Final = 40.0
-"""Seconds that a test waits for what must happen."""
-TENTH: Final = Timings(
-    request_timeout=timedelta(seconds=1),
-    margin=timedelta(seconds=1.5),
-    beat=timedelta(seconds=0.5),
-    takeover=timedelta(seconds=4),
-    lapse=timedelta(seconds=4),
-    skew=timedelta(seconds=0.5),
-    command=timedelta(seconds=3),
-    ending=timedelta(seconds=0.5),
-    turn=timedelta(seconds=0.3),
-    patient_turn=timedelta(seconds=2),
-    settle=timedelta(seconds=2),
-    courtesy=timedelta(seconds=3),
-    unbroken_use=timedelta(seconds=20),
-    forgotten=timedelta(seconds=8),
-)
 
 
 @dataclass
@@ -162,15 +142,17 @@ def yard_in(
 
 def until(true: Callable[[], bool], *yards: Yard, bell: Watch | None = None) -> None:
     """Ask again and again, while these blastyards live; fail if it has not become true in time."""
-    latest = CLOCK.monotonic() + PATIENCE
-    if bell is None and yards:
-        bell = yards[0].opened.documents.watch()
-    while not true():
-        assert CLOCK.monotonic() < latest, "it did not become true"
+
+    def look() -> bool:
+        if true():
+            return True
         for yard in yards:
             yard.tick()
-        if bell is not None:
-            bell.wait(0.05)
+        return False
+
+    if bell is None and yards:
+        bell = yards[0].opened.documents.watch()
+    wait_until(look, bell=bell)
 
 
 NewYard = Callable[..., Yard]

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from waiting_stage import PATIENCE, until
+
 from blastyard.admission.ledger import Ledger, decode_ledger
 from blastyard.bootstrap.cluster import open_cluster_gate
 from blastyard.bootstrap.gate import OpenGate, this_process
-from blastyard.domain.clock import SystemClock
 from blastyard.kube import rbac
 from blastyard.settings import caller_environment, read_settings
 from blastyard.testing.controlplane import ControlPlane
 from blastyard.testing.controlplane_request import MERGE_PATCH
+from blastyard.testing.plain_wire import Access
+from blastyard.testing.proxy import FaultProxy
 
-PATIENCE = 60.0
-SOON = 30.0
 SCRIPT = """\
 #!/bin/sh -e
 id=$1
@@ -87,9 +87,14 @@ class Lab:
             check=False,
         )
 
-    def installation(self) -> Installation:
+    def through(self, proxy: FaultProxy) -> Path:
+        """A kubeconfig of the same account that asks the proxy."""
+        token = Access.read(Path(self.environment["KUBECONFIG"])).token
+        return proxy.write_kubeconfig(self.folder / "through-proxy", token, self.namespace)
+
+    def installation(self, kind: str = "exec") -> Installation:
         """A blastyard in this process that has signed on."""
-        opened = open_cluster_gate(read_settings(self.environment), this_process("exec"))
+        opened = open_cluster_gate(read_settings(self.environment), this_process(kind))
         self._opened.append(opened)
         return Installation(opened)
 
@@ -148,11 +153,3 @@ class Lab:
 
     def _get(self, path: str) -> dict[str, Any]:
         return self.plane.admin.send("GET", path).expect(200)
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Ask again and again; fail if it has not become true soon."""
-    clock = SystemClock()
-    latest = clock.monotonic() + SOON
-    while not true():
-        assert clock.monotonic() < latest, "it did not become true"

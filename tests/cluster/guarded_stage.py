@@ -11,8 +11,9 @@ from pathlib import Path
 from threading import Thread
 
 import msgspec
-from inside_stage import CLOCK, PATIENCE, Installation, until
+from inside_stage import Installation
 from lease_site_stage import Site
+from waiting_stage import CLOCK, PATIENCE, until
 
 from blastyard.admission.lease import SubmitLease
 from blastyard.admission.port import LEASE, DocumentStore, Snapshot, Version, Watch

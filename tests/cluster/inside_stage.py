@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
-from threading import Event
-from typing import TypeVar
+
+from waiting_stage import until
 
 from blastyard.admission.gate import Gate
 from blastyard.admission.hold import Attempt
@@ -14,38 +12,7 @@ from blastyard.admission.order import Turn
 from blastyard.admission.outcome import Granted
 from blastyard.admission.stay import Stay
 from blastyard.admission.ticket import Wish
-from blastyard.admission.timing import Timings
 from blastyard.bootstrap.gate import OpenGate
-from blastyard.domain.clock import SystemClock
-
-CLOCK = SystemClock()
-PATIENCE = 30.0
-"""Seconds in which what must happen soon has to happen."""
-QUICK = Timings(
-    request_timeout=timedelta(seconds=1),
-    margin=timedelta(seconds=1.5),
-    beat=timedelta(seconds=0.5),
-    takeover=timedelta(seconds=4),
-    lapse=timedelta(seconds=3),
-    settle=timedelta(seconds=3),
-    courtesy=timedelta(seconds=2),
-    command=timedelta(seconds=20),
-    forgotten=timedelta(seconds=8),
-)
-"""The protocol's constants, scaled down as far as stamps of whole seconds allow."""
-
-T = TypeVar("T")
-
-
-def until(look: Callable[[], T | None], seconds: float = PATIENCE) -> T:
-    """What ``look`` finds at last; fails when that takes longer than it may."""
-    ends_at = CLOCK.monotonic() + seconds
-    while CLOCK.monotonic() < ends_at:
-        found = look()
-        if found:
-            return found
-        Event().wait(0.02)
-    raise AssertionError(f"not within {seconds:.0f} s")
 
 
 @dataclass

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from waiting_stage import CLOCK
+
 from blastyard.admission.kubernetes.documents import KubernetesDocumentStore
 from blastyard.admission.kubernetes.watch import Informer
-from blastyard.domain.clock import SystemClock
 from blastyard.kube import rbac
 from blastyard.kube.client import Client
 from blastyard.kube.config import Target, Wanted, find
 from blastyard.kube.http import HttpWire
 from blastyard.testing.controlplane import ControlPlane
 
-CLOCK = SystemClock()
 Request = tuple[str, str, int]
 
 

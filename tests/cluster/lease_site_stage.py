@@ -18,7 +18,8 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from inside_stage import CLOCK, QUICK, Installation, until
+from inside_stage import Installation
+from waiting_stage import CLOCK, QUICK, until
 
 from blastyard.admission.lease import format_time, parse_time
 from blastyard.admission.ledger import Ledger, decode_ledger

@@ -9,10 +9,9 @@ from typing import Any, Final
 
 import pytest
 from kube_stage import Stage
-from operator_stage import (
-    Operator,
-)
-from people_stage import People, until
+from operator_stage import Operator
+from people_stage import People
+from waiting_stage import until
 
 from blastyard.admission.kubernetes.documents import KubernetesDocumentStore
 from blastyard.kube import rbac

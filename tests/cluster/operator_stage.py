@@ -12,15 +12,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from waiting_stage import CLOCK, PATIENCE
+
 from blastyard.admission.ledger import Hold, HoldState, Ledger, Policy, Submitter, Ticket, encode
 from blastyard.admission.port import ABSENT, LEDGER, SUBMITTER
-from blastyard.domain.clock import SystemClock
 from blastyard.settings import caller_environment
 from blastyard.testing.controlplane import ControlPlane
 from blastyard.testing.controlplane_request import MERGE_PATCH
 
 BLASTYARD: Final = [sys.executable, "-m", "blastyard"]
-PATIENCE: Final = 60.0
 LONG_AGO: Final = timedelta(hours=3)
 
 
@@ -85,7 +85,7 @@ class Operator:
 
 
 def now() -> datetime:
-    return SystemClock().now()
+    return CLOCK.now()
 
 
 def ticket(sequence: int, user: str = "ada", submitter: str = "serve-1") -> Ticket:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from blastyard.domain.clock import SystemClock
 from blastyard.kube.config import Wanted, find
 from blastyard.kube.http import HttpWire
 from blastyard.testing.controlplane import ControlPlane
-
-SOON: Final = 60.0
-"""Seconds within which the API server must have taken in what was written a moment ago."""
 
 
 class People:
@@ -52,14 +49,6 @@ class People:
             path = self._control_plane.write_kubeconfig(Path(folder) / "kubeconfig", token, "any")
             target = find(Wanted({}, Path(folder), kubeconfig=str(path)), clock.now)
         return self._wires.enter_context(closing(HttpWire(target.endpoint, clock.monotonic)))
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Ask again and again; fail if it has not become true soon."""
-    clock = SystemClock()
-    latest = clock.monotonic() + SOON
-    while not true():
-        assert clock.monotonic() < latest, "it did not become true"
 
 
 def lease(name: str, holder: str | None = None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import msgspec
 from fault_command import Program
 from fault_jobs import end, make
 from gate_stage import Lab
+from waiting_stage import CLOCK, PATIENCE, until
 
 from blastyard.admission.gate import Gate
 from blastyard.admission.hold import Attempt
@@ -25,7 +26,6 @@ from blastyard.admission.timing import Timings
 from blastyard.bootstrap.cluster import assembled, connect
 from blastyard.bootstrap.gate import OpenGate, this_process
 from blastyard.bootstrap.seam import Seam
-from blastyard.domain.clock import SystemClock
 from blastyard.kube import rbac
 from blastyard.kube.client import Client
 from blastyard.kube.http import HttpWire
@@ -36,26 +36,7 @@ from blastyard.service.submitting import Submitting
 from blastyard.settings import read_settings
 from blastyard.testing.controlplane_request import MERGE_PATCH
 
-CLOCK: Final = SystemClock()
-PATIENCE: Final = 30.0
-"""Seconds that a test waits for what must happen."""
 PLAIN: Final = Timings()
-
-
-def until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """Ask again and again; fail if it has not become true in time."""
-    latest, nobody = CLOCK.monotonic() + seconds, Event()
-    while not true():
-        assert CLOCK.monotonic() < latest, "it did not become true"
-        nobody.wait(0.01)
-
-
-def through(seconds: float, true: Callable[[], bool]) -> None:
-    """Ask again and again for so long; fail as soon as it is not true any more."""
-    ends_at, nobody = CLOCK.monotonic() + seconds, Event()
-    while CLOCK.monotonic() < ends_at:
-        assert true(), "it did not stay true"
-        nobody.wait(0.1)
 
 
 class CountingWire:

@@ -4,99 +4,28 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import pytest
+from fault_jobs import make
+from gate_stage import Lab
+from waiting_stage import until
 
 from blastyard.admission.gate import Gate
 from blastyard.admission.hold import Attempt
 from blastyard.admission.outcome import Granted
 from blastyard.admission.stay import Stay
 from blastyard.admission.ticket import Wish
-from blastyard.bootstrap.cluster import open_cluster_gate
-from blastyard.bootstrap.gate import OpenGate, this_process
-from blastyard.domain.clock import SystemClock
-from blastyard.kube import rbac
-from blastyard.settings import caller_environment, read_settings
-from blastyard.testing.controlplane import ControlPlane
+from blastyard.bootstrap.gate import OpenGate
 
-SOON = 30.0
 MARKERS = "blastyard_marker_requests_total"
 CALLS = "blastyard_api_requests_total"
 
 
-@dataclass
-class Place:
-    """A namespace, an account in it with exactly the Role, and who uses it."""
-
-    plane: ControlPlane
-    namespace: str
-    folder: Path
-    environment: dict[str, str] = field(default_factory=dict)
-    opened: list[OpenGate] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        rules = [rbac.rule(each) for each in rbac.needed(self.namespace)]
-        self.plane.create_account(self.namespace, "blastyard", rules)
-        token = self.plane.token_for(self.namespace, "blastyard")
-        kubeconfig = self.plane.write_kubeconfig(self.folder / "config", token, self.namespace)
-        self.environment = {
-            **caller_environment(),
-            "KUBECONFIG": str(kubeconfig),
-            "BLAST_COORD_BACKEND": "k8s",
-            "BLAST_MAX_RUN_CONCURRENCY": "1",
-            "BLASTYARD_HOME": str(self.folder / "home"),
-        }
-
-    def service(self) -> OpenGate:
-        """A gate as `serve` has one."""
-        opened = open_cluster_gate(read_settings(self.environment), this_process("serve"))
-        self.opened.append(opened)
-        return opened
-
-    def execute(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """`blastyard exec` as a process."""
-        return subprocess.run(
-            [sys.executable, "-m", "blastyard", "exec", *words],
-            env={**self.environment, **more},
-            capture_output=True,
-            text=True,
-            timeout=2 * SOON,
-            check=False,
-        )
-
-    def create_job(self, search: str, app: str) -> None:
-        """A Job of a foreign search."""
-        container = {"name": "none", "image": "localhost/none:1"}
-        template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-        job = {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {
-                "name": f"{app}-{search}",
-                "labels": {"app": app, "elb-job-id": search},
-            },
-            "spec": {"suspend": True, "template": template},
-        }
-        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
-        self.plane.admin.send("POST", path, job).expect(201)
-
-    def close(self) -> None:
-        for each in self.opened:
-            each.gate.retire()
-            each.documents.close()
-
-
 @pytest.fixture
-def place(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Place]:
-    made = Place(control_plane, namespace, tmp_path)
-    yield made
-    made.close()
+def place(lab: Lab) -> Lab:
+    """A namespace with one run slot."""
+    lab.environment["BLAST_MAX_RUN_CONCURRENCY"] = "1"
+    return lab
 
 
 def values(text: bytes) -> dict[str, float]:
@@ -113,14 +42,6 @@ def requests(counted: dict[str, float]) -> float:
     return sum(count for name, count in counted.items() if name.startswith(CALLS))
 
 
-def until(true: Callable[[], Any]) -> None:
-    """Ask again and again; fail if it has not become true soon."""
-    clock = SystemClock()
-    latest = clock.monotonic() + SOON
-    while not true():
-        assert clock.monotonic() < latest, "it did not become true"
-
-
 def submit(gate: Gate, search: str) -> None:
     """Take a slot as somebody who submits does."""
     gate.publish([Wish(search, "ada", 1)])
@@ -134,8 +55,8 @@ def submit(gate: Gate, search: str) -> None:
         gate.leave(stay)
 
 
-def test_an_admission_is_counted_with_its_requests_and_markers(place: Place) -> None:
-    opened = place.service()
+def test_an_admission_is_counted_with_its_requests_and_markers(place: Lab) -> None:
+    opened = place.installation("serve").opened
 
     submit(opened.gate, "job-1")
 
@@ -143,15 +64,16 @@ def test_an_admission_is_counted_with_its_requests_and_markers(place: Place) -> 
     assert counted['blastyard_grants_total{kind="new"}'] == 1
     assert counted['blastyard_lease_events_total{event="released"}'] == 1
     assert counted[f'{MARKERS}{{deed="put",kind="stand-in"}}'] == 2
-    assert counted[f'{CALLS}{{resource="jobs",status="201",verb="create"}}'] == 2
+    made = counted[f'{CALLS}{{resource="jobs",status="201",verb="create"}}']
+    assert made in (2, 3)  # the stand-in, and the pulse where lists are slow
     # the ledger: a ticket, the slot, its confirmation; it was restored first, having never been
     assert counted[f'{CALLS}{{resource="configmaps",status="200",verb="update"}}'] >= 3
     assert counted[f'{CALLS}{{resource="leases",status="200",verb="update"}}'] >= 1
     assert counted['blastyard_api_request_seconds_count{verb="create"}'] >= 2
 
 
-def test_gauges_cost_no_request_while_the_namespace_is_followed(place: Place) -> None:
-    opened = place.service()
+def test_gauges_cost_no_request_while_the_namespace_is_followed(place: Lab) -> None:
+    opened = place.installation("serve").opened
     submit(opened.gate, "job-1")
     opened.gate.publish([Wish("job-2", "ada", 1)])
     until(lambda: shown(opened).get('blastyard_waiting_searches{reason="capacity"}') == 1)
@@ -167,14 +89,13 @@ def test_gauges_cost_no_request_while_the_namespace_is_followed(place: Place) ->
 
 
 def test_searches_of_others_are_counted_and_those_that_came_past_gate_a_are_told(
-    place: Place, caplog: pytest.LogCaptureFixture
+    place: Lab, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    opened = place.service()
+    opened = place.installation("serve").opened
     submit(opened.gate, "job-1")  # from now on there is a lease, and nobody holds it
     until(lambda: shown(opened)["blastyard_lease_held"] == 0)
-    place.create_job("walker", "submit")
-    place.create_job("walker", "finalizer")
+    make(place, "walker", "submit", "finalizer")
     until(lambda: shown(opened)["blastyard_foreign_searches"] == 1)
 
     def told() -> bool:
@@ -189,20 +110,22 @@ def test_searches_of_others_are_counted_and_those_that_came_past_gate_a_are_told
     assert "search=walker" in passed[0]
 
 
-def test_exec_adds_what_it_counted_to_the_file_and_logs_as_json(place: Place) -> None:
+def test_exec_adds_what_it_counted_to_the_file_and_logs_as_json(place: Lab) -> None:
     path = place.folder / "blastyard.prom"
-    opened = place.service()
-    told = {"BLASTYARD_METRICS_FILE": str(path), "BLASTYARD_LOG_FORMAT": "json"}
+    opened = place.installation("serve").opened
+    place.environment["BLASTYARD_METRICS_FILE"] = str(path)
+    place.environment["BLASTYARD_LOG_FORMAT"] = "json"
 
-    first = place.execute("--search-id", "job-1", "--", "true", **told)
-    second = place.execute("--search-id", "job-2", "--wait", "2s", "--", "true", **told)
+    first = place.run("exec", "--search-id", "job-1", "--", "true")
+    second = place.run("exec", "--search-id", "job-2", "--wait", "2s", "--", "true")
 
     assert first.returncode == 0, first.stderr
     assert second.returncode == 121, second.stderr  # job-1 keeps the only slot for a while
     counted = values(path.read_bytes())
     assert counted['blastyard_grants_total{kind="new"}'] == 1
     assert counted['blastyard_denials_total{rule="capacity"}'] == 1
-    assert counted[f'{CALLS}{{resource="jobs",status="201",verb="create"}}'] == 2
+    made = counted[f'{CALLS}{{resource="jobs",status="201",verb="create"}}']
+    assert made in (2, 3)  # the stand-in, and the pulse where lists are slow
     assert not any(name.startswith("blastyard_waiting") for name in counted)
     lines = [json.loads(line) for line in second.stderr.splitlines() if line.startswith("{")]
     denied = [line for line in lines if line.get("event") == "k8s_gate_deny"]

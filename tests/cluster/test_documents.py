@@ -7,7 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from kube_stage import CLOCK, Stage
+from kube_stage import Stage
+from waiting_stage import CLOCK
 
 from blastyard.admission.lease import SubmitLease
 from blastyard.admission.ledger import encode

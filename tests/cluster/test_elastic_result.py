@@ -14,12 +14,11 @@ from blastyard.admission.ledger import HoldState
 from blastyard.admission.ticket import Wish
 from blastyard.domain.errors import Failure
 from blastyard.engine.attempt import Attempt
-from blastyard.engine.elastic_blast.answer import NoAnswer, Submitted
-from blastyard.engine.elastic_blast.collection import Collected, Wanted, collect
+from blastyard.engine.elastic_blast.collection import Wanted, collect
 from blastyard.engine.elastic_blast.location import location
 from blastyard.engine.elastic_blast.name import ClusterName
 from blastyard.engine.elastic_blast.runner import Submission
-from blastyard.engine.elastic_blast.sight import Absent, AtWork, Over
+from blastyard.engine.remote import Absent, AtWork, Collected, NoAnswer, Over, Submitted
 from blastyard.service.entrance import Entrance, Patience
 from blastyard.service.submitting import Fate, Submitting
 from blastyard.testing.controlplane import ControlPlane

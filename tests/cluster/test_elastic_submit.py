@@ -16,15 +16,18 @@ import pytest
 from elastic_stage import CLOCK, SOON, Elastic, alike, elsewhere, named
 
 from blastyard.domain.errors import Misconfigured
-from blastyard.engine.elastic_blast.answer import Failed, NoAnswer, Retryable, Submitted
 from blastyard.engine.elastic_blast.objects import RIGHTS
-from blastyard.engine.elastic_blast.sight import (
+from blastyard.engine.elastic_blast.sight import is_adoptable
+from blastyard.engine.remote import (
     Absent,
     AtWork,
     Broken,
+    Failed,
+    NoAnswer,
     Over,
     Partial,
-    is_adoptable,
+    Retryable,
+    Submitted,
 )
 from blastyard.kube import rbac
 from blastyard.testing.controlplane import ControlPlane

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gate_stage import Lab, until
+from gate_stage import Lab
+from waiting_stage import until
 
 from blastyard.admission.ledger import HoldState
 

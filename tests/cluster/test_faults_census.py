@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import signal
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -24,52 +22,18 @@ from fault_jobs import (
     make,
     set_status,
 )
-from fault_stage import TENTH, NewYard, Yard, until, yards_in
+from fault_stage import NewYard, Yard, until
 from gate_stage import Lab
+from waiting_stage import TENTH, is_full
 
 from blastyard.admission.ledger import HoldState, Ledger
-from blastyard.admission.outcome import Granted, Reason, Waiting
+from blastyard.admission.outcome import Granted
 from blastyard.admission.timing import Timings
 from blastyard.service.submitting import Fate, Result
 from blastyard.testing.foreign.kind import RUDE, Setup
 from blastyard.testing.foreign.submitter import ForeignSubmitter
 from blastyard.testing.foreign.time import RealTime
 from blastyard.testing.plain_wire import Access, PlainWire
-from blastyard.testing.proxy import FaultProxy
-from blastyard.testing.proxy_fault import (
-    Said,
-)
-
-LIST = r"/jobs\?(?!.*watch=)"
-EXPIRED = Said(
-    410,
-    b'{"kind":"Status","apiVersion":"v1","metadata":{"continue":"ABC"},"status":"Failure",'
-    b'"message":"The provided continue parameter is too old to display a consistent list result.",'
-    b'"reason":"Expired","code":410}',
-)
-
-
-@pytest.fixture
-def new_yard(lab: Lab) -> Iterator[NewYard]:
-    with yards_in(lab) as new:
-        yield new
-
-
-@pytest.fixture
-def proxy(lab: Lab) -> Iterator[FaultProxy]:
-    with FaultProxy.before(lab.plane) as running:
-        yield running
-
-
-def through(lab: Lab, proxy: FaultProxy) -> Path:
-    """A kubeconfig of the lab's account that asks the proxy."""
-    token = Access.read(Path(lab.environment["KUBECONFIG"])).token
-    return proxy.write_kubeconfig(lab.folder / "through-proxy", token, lab.namespace)
-
-
-def is_full(outcome: object) -> bool:
-    return isinstance(outcome, Waiting) and outcome.reason is Reason.CAPACITY
-
 
 # -- what counts -----------------------------------------------------------------------------------
 

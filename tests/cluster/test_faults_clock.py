@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inside_stage import QUICK, until
 from lease_site_stage import Site, site
+from waiting_stage import QUICK, until
 
 from blastyard.admission.lease import parse_time
 from blastyard.settings import caller_environment

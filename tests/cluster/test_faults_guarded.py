@@ -11,8 +11,8 @@ from threading import Event, Thread
 
 import pytest
 from guarded_stage import Descendants, Releases, Stubborn, Submission
-from inside_stage import CLOCK, QUICK, until
 from lease_site_stage import LEASE, Site, site
+from waiting_stage import CLOCK, QUICK, until
 
 from blastyard.admission.hold import Attempt
 from blastyard.admission.ledger import HoldState

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from guarded_stage import Descendants, Stubborn
-from inside_stage import CLOCK, until
 from lease_site_stage import LEASE, Site, site
+from waiting_stage import CLOCK, until
 
 from blastyard.admission.lease import parse_time
 from blastyard.admission.ledger import HoldState

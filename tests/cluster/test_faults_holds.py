@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from threading import Event, Semaphore
 
 import pytest
-from fault_command import Command
+from fault_command import Command, submitted
 from fault_jobs import delete, end, jobs, make
-from fault_service import NewService, Samples, Service, services_in
-from fault_stage import CLOCK, PATIENCE, NewYard, Yard, until, yards_in
+from fault_service import NewService, Service
+from fault_stage import NewYard, Yard, until
 from gate_stage import Lab
+from waiting_stage import CLOCK, PATIENCE, is_full
 
-from blastyard.admission.outcome import Granted, Reason, Waiting
+from blastyard.admission.outcome import Granted
 from blastyard.domain.errors import CallerMistake, Failure
 from blastyard.domain.job import State
 from blastyard.service.submitting import Fate
-
-
-@pytest.fixture
-def new_yard(lab: Lab) -> Iterator[NewYard]:
-    with yards_in(lab) as new:
-        yield new
-
-
-@pytest.fixture
-def new_service(
-    lab: Lab, blast: object, sample_databases: Samples, sample_fasta: Samples
-) -> Iterator[NewService]:
-    with services_in(lab, blast, sample_databases.nucl, sample_fasta.nucl_query) as new:
-        yield new
-
-
-def is_full(outcome: object) -> bool:
-    return isinstance(outcome, Waiting) and outcome.reason is Reason.CAPACITY
-
-
-def submitted(lab: Lab, yard: Yard, search: str) -> None:
-    """Have a search of ours running that lives until the test ends it."""
-
-    def submits(_: Event) -> int:
-        make(lab, search, "submit", "blast", "finalizer")
-        return 0
-
-    result = Command(yard, search, submits).result()
-    assert result is not None
-    assert result.fate is Fate.COMPLETE
-
 
 # -- the ceiling -----------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from inside_stage import QUICK, until
 from lease_site_stage import LEASE, Site, site
+from waiting_stage import QUICK, until
 
 from blastyard.admission.outcome import Waiting
 from blastyard.admission.stay import Stay

@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
-from threading import Event
 
 import pytest
-from fault_command import Command
+from fault_command import Command, submitted
 from fault_jobs import jobs, make
-from fault_service import NewService, Samples, services_in
-from fault_stage import TENTH, NewYard, Yard, until, yards_in
+from fault_service import NewService
+from fault_stage import NewYard, Yard, until
 from gate_stage import Lab
+from waiting_stage import TENTH, reason
 
 from blastyard.admission.ledger import HoldState, Ledger
-from blastyard.admission.outcome import Granted, Reason, Waiting
+from blastyard.admission.outcome import Granted, Reason
 from blastyard.domain.job import Phase
 from blastyard.kube import rbac
-from blastyard.service.submitting import Fate
 from blastyard.testing.controlplane_request import MERGE_PATCH
 
 BROKEN = "{ edited by hand"
 NEWER = '{"format":3,"uid":"u","policy":{},"fence":7,"slots":[]}'
-
-
-@pytest.fixture
-def new_yard(lab: Lab) -> Iterator[NewYard]:
-    with yards_in(lab) as new:
-        yield new
-
-
-@pytest.fixture
-def new_service(
-    lab: Lab, blast: Path, sample_databases: Samples, sample_fasta: Samples
-) -> Iterator[NewService]:
-    with services_in(lab, blast, sample_databases.nucl, sample_fasta.nucl_query) as new:
-        yield new
-
-
-def reason(outcome: object) -> Reason | None:
-    return outcome.reason if isinstance(outcome, Waiting) else None
 
 
 def ledger_path(lab: Lab) -> str:
@@ -61,18 +40,6 @@ def write(lab: Lab, body: str) -> None:
 def lose(lab: Lab) -> None:
     """Delete the ledger by hand."""
     lab.plane.admin.send("DELETE", ledger_path(lab)).expect(200)
-
-
-def submitted(lab: Lab, yard: Yard, search: str) -> None:
-    """Have a search of ours running, submitted by a command."""
-
-    def submits(_: Event) -> int:
-        make(lab, search, "submit", "blast", "finalizer")
-        return 0
-
-    result = Command(yard, search, submits).result()
-    assert result is not None
-    assert result.fate is Fate.COMPLETE
 
 
 def whole(lab: Lab, before: Ledger, *yards: Yard) -> Ledger:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from fault_command import started
@@ -17,11 +15,12 @@ from fault_jobs import (
     kubeconfig_of_stranger,
     make,
 )
-from fault_service import NewService, Samples, services_in
-from fault_stage import CLOCK, NewYard, until, yards_in
+from fault_service import NewService
+from fault_stage import NewYard, until
 from gate_stage import Lab
+from waiting_stage import CLOCK, is_full
 
-from blastyard.admission.outcome import Granted, Reason, Waiting
+from blastyard.admission.outcome import Granted
 from blastyard.domain.errors import Unavailable
 from blastyard.domain.job import Phase
 from blastyard.kube.wire import Call
@@ -47,37 +46,6 @@ EXPIRED = Said(
 )
 
 
-@pytest.fixture
-def new_yard(lab: Lab) -> Iterator[NewYard]:
-    with yards_in(lab) as new:
-        yield new
-
-
-@pytest.fixture
-def proxy(lab: Lab) -> Iterator[FaultProxy]:
-    with FaultProxy.before(lab.plane) as running:
-        yield running
-
-
-@pytest.fixture
-def new_service(
-    lab: Lab, blast: Path, sample_databases: Samples, sample_fasta: Samples
-) -> Iterator[NewService]:
-    files = sample_fasta.nucl_query
-    with services_in(lab, blast, sample_databases.nucl, files) as new:
-        yield new
-
-
-def through(lab: Lab, proxy: FaultProxy) -> Path:
-    """A kubeconfig of the lab's account that asks the proxy."""
-    token = Access.read(Path(lab.environment["KUBECONFIG"])).token
-    return proxy.write_kubeconfig(lab.folder / "through-proxy", token, lab.namespace)
-
-
-def is_full(outcome: object) -> bool:
-    return isinstance(outcome, Waiting) and outcome.reason is Reason.CAPACITY
-
-
 # -- how it is counted -----------------------------------------------------------------------------
 
 
@@ -88,7 +56,7 @@ def test_a_list_that_expires_between_its_pages_is_read_again_from_the_beginning(
     names = {f"job-{number:04d}" for number in range(1200)}
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda some: make_many(lab, some), batches(sorted(names), 4)))
-    yard = new_yard(kubeconfig=through(lab, proxy), ceiling=1201)
+    yard = new_yard(kubeconfig=lab.through(proxy), ceiling=1201)
     expires = proxy.plan.add(Rule(EXPIRED, "GET", f"{LIST}.*continue=", skip=1))
     proxy.log.clear()
 
@@ -118,7 +86,7 @@ def test_who_asks_for_a_slot_counts_afresh_while_the_informer_hears_nothing(
 ) -> None:
     """Fault B6."""
     proxy.plan.add(Rule(HalfOpen(), "GET", "/jobs.*watch=", times=None))
-    yard = new_yard(kubeconfig=through(lab, proxy), ceiling=1)
+    yard = new_yard(kubeconfig=lab.through(proxy), ceiling=1)
     make(lab, "theirs", "finalizer", "submit")
     assert yard.gate.outlook.glance().census.families == frozenset()
     proxy.log.clear()
@@ -134,7 +102,7 @@ def test_a_list_that_fails_admits_nobody_and_is_said(
     lab: Lab, new_yard: NewYard, proxy: FaultProxy
 ) -> None:
     """Fault B7."""
-    yard = new_yard(kubeconfig=through(lab, proxy))
+    yard = new_yard(kubeconfig=lab.through(proxy))
     for fault in (unavailable(), EXPIRED, html(), too_many(), Truncated(40), LostAnswer()):
         failing = proxy.plan.add(Rule(fault, "GET", LIST, times=None))
 
@@ -172,7 +140,7 @@ def test_a_command_that_cannot_count_is_told_so_and_is_not_run(lab: Lab, proxy: 
     words = ("exec", "--wait", "4s", "--search-id", "ours", "--", "touch", str(touched))
     began = CLOCK.monotonic()
 
-    with started(lab, *words, KUBECONFIG=str(through(lab, proxy))) as process:
+    with started(lab, *words, KUBECONFIG=str(lab.through(proxy))) as process:
         _, said = process.communicate(timeout=60)
 
     assert process.returncode == 123
@@ -185,7 +153,7 @@ def test_a_search_waits_with_the_reason_while_nobody_can_count_and_its_deadline_
     lab: Lab, proxy: FaultProxy, new_service: NewService
 ) -> None:
     """Fault B7."""
-    service = new_service(through(lab, proxy), BLAST_SUBMIT_SLOT_WAIT_MAX_SECONDS="6")
+    service = new_service(lab.through(proxy), BLAST_SUBMIT_SLOT_WAIT_MAX_SECONDS="6")
     until(lambda: service.yard.gate.ledger().is_whole)
     proxy.plan.add(Rule(unavailable(), "GET", LIST, times=None))
     search = service.submit()

@@ -2,74 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from threading import Event, Thread
 
 import msgspec
-import pytest
-from fault_command import Command
+from fault_command import Command, submitted
 from fault_jobs import counted_by_peers, delete, end, jobs, jobs_path, make
-from fault_service import NewService, Samples, services_in
-from fault_stage import TENTH, NewYard, Yard, until, yards_in
+from fault_service import NewService
+from fault_stage import NewYard, until
 from gate_stage import Lab
+from waiting_stage import TENTH
 
 from blastyard.admission.kubernetes import marker_job
 from blastyard.admission.ledger import Ledger
 from blastyard.admission.marking import Plan
-from blastyard.admission.outcome import Granted, Reason, Waiting
+from blastyard.admission.outcome import Granted
 from blastyard.domain.job import State
-from blastyard.service.submitting import Fate
 from blastyard.testing.controlplane_request import MERGE_PATCH
-from blastyard.testing.plain_wire import Access
 from blastyard.testing.proxy import FaultProxy
 from blastyard.testing.proxy_fault import Delay, Rule
 
 COMPANION = {("companion", "submit")}
 STAND_IN = {("stand-in", "finalizer"), ("stand-in", "submit")}
-
-
-@pytest.fixture
-def new_yard(lab: Lab) -> Iterator[NewYard]:
-    with yards_in(lab) as new:
-        yield new
-
-
-@pytest.fixture
-def proxy(lab: Lab) -> Iterator[FaultProxy]:
-    with FaultProxy.before(lab.plane) as running:
-        yield running
-
-
-@pytest.fixture
-def new_service(
-    lab: Lab, blast: Path, sample_databases: Samples, sample_fasta: Samples
-) -> Iterator[NewService]:
-    with services_in(lab, blast, sample_databases.nucl, sample_fasta.nucl_query) as new:
-        yield new
-
-
-def through(lab: Lab, proxy: FaultProxy) -> Path:
-    """A kubeconfig of the lab's account that asks the proxy."""
-    token = Access.read(Path(lab.environment["KUBECONFIG"])).token
-    return proxy.write_kubeconfig(lab.folder / "through-proxy", token, lab.namespace)
-
-
-def is_full(outcome: object) -> bool:
-    return isinstance(outcome, Waiting) and outcome.reason is Reason.CAPACITY
-
-
-def submitted(lab: Lab, yard: Yard, search: str) -> None:
-    """Have a search of ours running, submitted by a command."""
-
-    def submits(_: Event) -> int:
-        make(lab, search, "submit", "blast", "finalizer")
-        return 0
-
-    result = Command(yard, search, submits).result()
-    assert result is not None
-    assert result.fate is Fate.COMPLETE
 
 
 def without(ledger: Ledger, search: str) -> Ledger:
@@ -160,7 +114,7 @@ def test_a_marker_that_stands_for_nothing_is_swept_and_never_the_one_that_took_i
     lab: Lab, new_yard: NewYard, proxy: FaultProxy
 ) -> None:
     """Fault B16."""
-    yard, swept = new_yard(), new_yard(kubeconfig=through(lab, proxy))
+    yard, swept = new_yard(), new_yard(kubeconfig=lab.through(proxy))
     stay, granted = yard.admit("job-1")
     assert stay.confirm("job-1", granted.fence)
     yard.gate.leave(stay)
@@ -188,7 +142,7 @@ def test_a_marker_made_while_others_sweep_is_not_swept(
     lab: Lab, new_yard: NewYard, proxy: FaultProxy
 ) -> None:
     """Fault B16. Jobs are listed first, and the ledger is read then."""
-    yard, sweeping = new_yard(), new_yard(kubeconfig=through(lab, proxy))
+    yard, sweeping = new_yard(), new_yard(kubeconfig=lab.through(proxy))
     yard.ledger()
     plans: list[Plan] = []
     held = proxy.plan.add(Rule(Delay(answer=True), "GET", r"/jobs\?(?!.*watch=)"))
@@ -208,7 +162,7 @@ def test_a_companion_is_not_swept_before_the_ledger_tells_of_it(
     lab: Lab, new_yard: NewYard, proxy: FaultProxy
 ) -> None:
     """Fault B16. It would be missed afterwards, and its search be taken for cancelled."""
-    yard, sweeping = new_yard(kubeconfig=through(lab, proxy)), new_yard()
+    yard, sweeping = new_yard(kubeconfig=lab.through(proxy)), new_yard()
     rules: list[Rule] = []
 
     def submits(_: Event) -> int:

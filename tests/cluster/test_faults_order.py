@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Event, Thread
 from typing import Any
 
-import pytest
 from fault_command import started
 from gate_stage import Lab
-from queue_stage import PLAIN, NewSeat, Seat, rewrite_ledger, seats_in, until
+from queue_stage import PLAIN, NewSeat, Seat, rewrite_ledger
 from test_faults_clock import library
+from waiting_stage import until
 
 __all__ = ["library"]
 
 LONG_TURNS = replace(PLAIN, turn=timedelta(seconds=600))
 """Nobody is passed over in these."""
-
-
-@pytest.fixture
-def new_seat(lab: Lab) -> Iterator[NewSeat]:
-    with seats_in(lab) as new:
-        yield new
 
 
 def test_there_is_one_order_whatever_the_cadence_of_a_submitter(new_seat: NewSeat) -> None:

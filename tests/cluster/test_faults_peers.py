@@ -12,11 +12,11 @@ from functools import partial
 from threading import Event, Thread
 from typing import Any
 
-import pytest
 from fault_command import Command
 from fault_jobs import a_job, counted_by_peers, delete, end, jobs_path, kubeconfig_of_stranger, make
-from fault_stage import CLOCK, TENTH, NewYard, Yard, until, yards_in
+from fault_stage import NewYard, Yard, until
 from gate_stage import Lab
+from waiting_stage import CLOCK, TENTH
 
 from blastyard.admission.ledger import HoldState
 from blastyard.kube.wire import Call
@@ -32,12 +32,6 @@ TIMINGS = replace(TENTH, unbroken_use=timedelta(seconds=10))
 PACE = Pace(scale=0.05, life=(5.0, 10.0), merge=(1.0, 5.0))
 RULES = Rules(ceiling=CEILING, grace_seconds=4.0)
 """A peer's patience with a finalizer that is alone, scaled as all of its own."""
-
-
-@pytest.fixture
-def new_yard(lab: Lab) -> Iterator[NewYard]:
-    with yards_in(lab) as new:
-        yield new
 
 
 class Load:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -12,16 +11,9 @@ from datetime import timedelta
 import pytest
 from fault_command import started
 from gate_stage import Lab
-from queue_stage import (
-    CLOCK,
-    PLAIN,
-    NewSeat,
-    Queued,
-    seats_in,
-    through,
-    until,
-)
+from queue_stage import PLAIN, NewSeat, Queued
 from test_faults_clock import library
+from waiting_stage import CLOCK, through, until
 
 from blastyard.admission.outcome import Reason
 
@@ -29,12 +21,6 @@ __all__ = ["library"]
 
 LONG_TURNS = replace(PLAIN, turn=timedelta(seconds=600))
 """Nobody is passed over in these."""
-
-
-@pytest.fixture
-def new_seat(lab: Lab) -> Iterator[NewSeat]:
-    with seats_in(lab) as new:
-        yield new
 
 
 # -- a head that does not come ---------------------------------------------------------------------

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from fault_command import started
-from fault_service import NewService, Samples, Service, services_in
+from fault_service import NewService, Service
 from gate_stage import Lab
-from queue_stage import CLOCK, NewSeat, Seat, put_foreign, seats_in, through, until
+from queue_stage import NewSeat, Seat, put_foreign
+from waiting_stage import CLOCK, through, until
 
 from blastyard.admission.outcome import Reason, Waiting
 from blastyard.domain.job import State
@@ -18,20 +17,6 @@ from blastyard.domain.search import Search
 
 TIMED_OUT = 121
 INTERRUPTED = 124
-
-
-@pytest.fixture
-def new_seat(lab: Lab) -> Iterator[NewSeat]:
-    with seats_in(lab) as new:
-        yield new
-
-
-@pytest.fixture
-def new_service(
-    lab: Lab, blast: Path, sample_databases: Samples, sample_fasta: Samples
-) -> Iterator[NewService]:
-    with services_in(lab, blast, sample_databases.nucl, sample_fasta.nucl_query) as new:
-        yield new
 
 
 class Alternation:

@@ -12,20 +12,10 @@ from threading import Event
 
 import pytest
 from fault_command import started
-from fault_service import NewService, Samples, services_in
-from fault_stage import TENTH
+from fault_service import NewService
 from gate_stage import Lab
-from queue_stage import (
-    CLOCK,
-    PLAIN,
-    NewSeat,
-    Queued,
-    Seat,
-    put_foreign,
-    seats_in,
-    through,
-    until,
-)
+from queue_stage import PLAIN, NewSeat, Queued, Seat, put_foreign
+from waiting_stage import CLOCK, TENTH, through, until
 
 from blastyard.admission.outcome import Reason
 from blastyard.testing.plain_wire import Access
@@ -35,12 +25,6 @@ SOON = 0.5
 """Seconds from what frees a turn to the start of the command whose turn it is."""
 WITHOUT_A_WATCH = 20.0
 """The floor of two seconds, and five in which an end that nobody saw is looked for."""
-
-
-@pytest.fixture
-def new_seat(lab: Lab) -> Iterator[NewSeat]:
-    with seats_in(lab) as new:
-        yield new
 
 
 @pytest.fixture
@@ -199,14 +183,6 @@ def test_what_happens_while_somebody_looks_is_one_more_look(
     until(lambda: len(command.told) >= looks + 2)
     through(1.0, lambda: len(command.told) <= looks + 3)  # the third is the floor's
     assert len(seat.asked) == asked
-
-
-@pytest.fixture
-def new_service(
-    lab: Lab, blast: Path, sample_databases: Samples, sample_fasta: Samples
-) -> Iterator[NewService]:
-    with services_in(lab, blast, sample_databases.nucl, sample_fasta.nucl_query) as new:
-        yield new
 
 
 def test_those_who_wait_ask_the_api_server_nothing(

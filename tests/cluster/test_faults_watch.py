@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from queue_stage import CLOCK, through, until
+from waiting_stage import CLOCK, through, until
 
 from blastyard.admission.kubernetes.bell import BellWatch
 from blastyard.admission.kubernetes.documents import KubernetesDocumentStore

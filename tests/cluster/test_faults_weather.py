@@ -12,9 +12,9 @@ from typing import Final
 
 import pytest
 from guarded_stage import Stubborn, Submission
-from inside_stage import CLOCK, QUICK, until
 from lease_site_stage import LEASE, Site, site
 from test_faults_holder import STAND_IN, Successor, execution, outcome
+from waiting_stage import CLOCK, QUICK, until
 
 from blastyard.domain.errors import CODES, Misconfigured, Unavailable
 from blastyard.kube import rbac

@@ -20,9 +20,7 @@ from operator_fixtures import (
     stage,
     with_token,
 )
-from operator_stage import (
-    Operator,
-)
+from operator_stage import Operator
 
 from blastyard.kube import rbac
 

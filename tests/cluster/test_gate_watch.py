@@ -16,14 +16,8 @@ from operator_fixtures import (
     started,
     store,
 )
-from operator_stage import (
-    BLASTYARD,
-    PATIENCE,
-    Operator,
-    hold,
-    ledger,
-    write,
-)
+from operator_stage import BLASTYARD, Operator, hold, ledger, write
+from waiting_stage import PATIENCE
 
 from blastyard.admission.kubernetes.documents import KubernetesDocumentStore
 from blastyard.domain.clock import SystemClock

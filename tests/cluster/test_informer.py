@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from threading import Event
 
 import pytest
-from kube_stage import CLOCK, Stage
+from kube_stage import Stage
+from waiting_stage import CLOCK, until
 
 from blastyard.admission.kubernetes.documents import KubernetesDocumentStore
 from blastyard.admission.kubernetes.job_sight import JobSight
@@ -45,14 +45,6 @@ def following(stage: Stage) -> tuple[KubernetesDocumentStore, Informer]:
     stage.closers.insert(0, informer.close)
     until(lambda: all(map(informer.follows, (LEASES, CONFIGMAPS, JOBS))))
     return KubernetesDocumentStore(client, informer, CLOCK.monotonic), informer
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until it holds, whatever rings."""
-    latest, nobody = CLOCK.monotonic() + SOON, Event()
-    while not holds():
-        assert CLOCK.monotonic() < latest
-        nobody.wait(0.01)
 
 
 def written(store: KubernetesDocumentStore, body: bytes) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kube_stage import CLOCK, Stage
+from kube_stage import Stage
+from waiting_stage import CLOCK
 
 from blastyard.domain.errors import Misconfigured
 from blastyard.kube.client import Client, Selection

@@ -14,7 +14,8 @@ import pytest
 from fault_command import started
 from fault_jobs import a_job, jobs_path, kubeconfig_of_stranger
 from gate_stage import Lab
-from queue_stage import CLOCK, NewSeat, Seat, seats_in, until
+from queue_stage import NewSeat, Seat, seats_in
+from waiting_stage import CLOCK, until
 
 from blastyard.admission.port import LEDGER
 from blastyard.admission.ticket import PUBLISHED_IN_ALL, PUBLISHED_PER_SUBMITTER, Wish
@@ -32,12 +33,6 @@ FAILED = 500
 """Of the finished ones; a list by what has not succeeded has them."""
 LIVE = 200
 NAMESPACE = "large"
-
-
-@pytest.fixture
-def new_seat(lab: Lab) -> Iterator[NewSeat]:
-    with seats_in(lab) as new:
-        yield new
 
 
 def size(seat: Seat) -> int:

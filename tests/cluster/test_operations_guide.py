@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from operator_stage import BLASTYARD, PATIENCE, Operator
-from people_stage import until
+from operator_stage import BLASTYARD, Operator
+from waiting_stage import PATIENCE, until
 
 from blastyard.kube import rbac
 from blastyard.testing.controlplane import ControlPlane

@@ -8,7 +8,8 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from people_stage import People, config_map, job, lease, until
+from people_stage import People, config_map, job, lease
+from waiting_stage import until
 
 from blastyard.admission.ledger import Fence
 from blastyard.domain.errors import Misconfigured

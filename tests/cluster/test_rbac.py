@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from people_stage import People, config_map, job, lease, until
+from people_stage import People, config_map, job, lease
+from waiting_stage import until
 
 from blastyard.domain.errors import Misconfigured
 from blastyard.kube import install, rbac

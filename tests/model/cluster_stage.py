@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count, islice
-
-from blastyard.testing.cluster.maker import make
-from blastyard.testing.cluster.schedule import (
-    ClusterOrder,
-    ClusterSchedule,
-    Stranger,
-    described,
-)
-from blastyard.testing.cluster.simulator import Verdict
+from blastyard.testing.cluster.schedule import ClusterOrder, ClusterSchedule, Stranger
 from blastyard.testing.schedule import Habitat, Kind, Role, order_name
-
-
-def seeds_of(habitat: Habitat, number: int) -> Iterator[int]:
-    """The first seeds whose schedules live in this habitat; ``ANY`` takes all seeds."""
-    fitting = (seed for seed in count() if habitat is Habitat.ANY or make(seed).habitat is habitat)
-    return islice(fitting, number)
 
 
 def execution(number: int, seconds: float, *, at: float = 0.0) -> ClusterOrder:
@@ -46,10 +30,3 @@ def calm(
         strangers=strangers,
         marker_seconds=3600.0,
     )
-
-
-def story(verdict: Verdict) -> str:
-    """What to show of a run that must not have ended like this."""
-    again = f"again: scripts/soak --cluster --seed {verdict.schedule.seed} --schedules 1"
-    lines = [str(verdict.violation), again, *described(verdict.schedule)]
-    return "\n".join([*lines, *verdict.history.lines(60)])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 
 import pytest
-from cluster_stage import calm, execution, story
+from cluster_stage import calm, execution
+from verdict_stage import digest, require_kept, story
 
 from blastyard.testing.cluster.maker import make
 from blastyard.testing.cluster.schedule import Stranger
@@ -29,17 +28,13 @@ print(sha256("\\n".join(lines).encode()).hexdigest())
 
 
 def test_some_schedules_keep_every_invariant() -> None:
-    for seed in range(SHORT):
-        verdict = run(make(seed))
-        assert verdict.violation is None, story(verdict)
+    require_kept(make, run, range(SHORT))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_hundreds_of_schedules_keep_every_invariant(part: int) -> None:
-    for seed in LONG[part::4]:
-        verdict = run(make(seed))
-        assert verdict.violation is None, story(verdict)
+    require_kept(make, run, LONG[part::4])
 
 
 @pytest.mark.slow
@@ -69,15 +64,7 @@ def test_the_same_schedule_makes_the_same_history() -> None:
 
 @pytest.mark.slow
 def test_no_run_depends_on_the_order_of_hashes(tester_environment: dict[str, str]) -> None:
-    digests = {
-        subprocess.run(
-            [sys.executable, "-c", HASHED],
-            env={**tester_environment, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "4711")
-    }
+    digests = {digest(tester_environment, HASHED, seed) for seed in ("0", "4711")}
     assert len(digests) == 1
 
 

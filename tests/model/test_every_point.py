@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from model_stage import calm, story
+from model_stage import calm
+from verdict_stage import story
 
 from blastyard.testing.mutant import applied, mutants
 from blastyard.testing.schedule import (
@@ -20,7 +21,8 @@ from blastyard.testing.schedule import (
     Trouble,
     order_name,
 )
-from blastyard.testing.simulator import Verdict, run
+from blastyard.testing.simulation import Verdict
+from blastyard.testing.simulator import run
 
 TROUBLES = (
     Fault(Trouble.CRASH, 2.0),
@@ -87,7 +89,9 @@ SCENES = {
 }
 
 
-def _troubled(scene: Schedule, troubles: tuple[Fault, ...] = TROUBLES) -> Iterator[Verdict]:
+def _troubled(
+    scene: Schedule, troubles: tuple[Fault, ...] = TROUBLES
+) -> Iterator[Verdict[Schedule]]:
     """The scene with each trouble at each of its points."""
     points = {slot: count for slot, count in run(scene).calls.items() if slot < len(scene.roles)}
     for slot, count in points.items():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from model_stage import seeds_of, story
+from verdict_stage import digest, require_kept, seeds_of
 
 from blastyard.testing.maker import make
 from blastyard.testing.schedule import Habitat, repeated
@@ -27,23 +25,17 @@ print(sha256("\\n".join(lines).encode()).hexdigest())
 
 @pytest.mark.parametrize("habitat", [one for one in Habitat if one is not Habitat.ANY])
 def test_a_few_schedules_of_each_habitat_keep_every_invariant(habitat: Habitat) -> None:
-    for seed in seeds_of(habitat, 4):
-        verdict = run(make(seed))
-        assert verdict.violation is None, story(verdict)
+    require_kept(make, run, seeds_of(make, habitat, 4))
 
 
 def test_some_schedules_keep_every_invariant() -> None:
-    for seed in range(SHORT):
-        verdict = run(make(seed))
-        assert verdict.violation is None, story(verdict)
+    require_kept(make, run, range(SHORT))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(6))
 def test_thousands_of_schedules_keep_every_invariant(part: int) -> None:
-    for seed in LONG[part::6]:
-        verdict = run(make(seed))
-        assert verdict.violation is None, story(verdict)
+    require_kept(make, run, LONG[part::6])
 
 
 def test_schedules_do_what_they_are_for() -> None:
@@ -68,15 +60,7 @@ def test_a_run_repeats_from_the_record_of_its_faults() -> None:
 
 
 def test_no_run_depends_on_the_order_of_hashes(tester_environment: dict[str, str]) -> None:
-    digests = {
-        subprocess.run(
-            [sys.executable, "-c", HASHED],
-            env={**tester_environment, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1", "4711")
-    }
+    digests = {digest(tester_environment, HASHED, seed) for seed in ("0", "1", "4711")}
     assert len(digests) == 1
 
 

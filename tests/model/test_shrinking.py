@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from model_stage import seeds_of
+from verdict_stage import seeds_of
 
 from blastyard.testing.maker import make
 from blastyard.testing.mutant import applied, mutants
+from blastyard.testing.schedule import Schedule
 from blastyard.testing.shrink import shrink
-from blastyard.testing.simulator import Verdict, run
+from blastyard.testing.simulation import Verdict
+from blastyard.testing.simulator import run
 from blastyard.testing.soak import main
 
 
-def _first_failure(name: str) -> Verdict:
-    for seed in seeds_of(mutants()[name].habitat, 200):
+def _first_failure(name: str) -> Verdict[Schedule]:
+    for seed in seeds_of(make, mutants()[name].habitat, 200):
         verdict = run(make(seed))
         if verdict.violation is not None:
             return verdict

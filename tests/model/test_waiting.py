@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from model_stage import calm, story
+from model_stage import calm
+from verdict_stage import story
 
 from blastyard.testing.schedule import Kind, Order, Role, Schedule, order_name
 from blastyard.testing.simulator import run

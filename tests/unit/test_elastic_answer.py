@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 
 from blastyard.domain.errors import CODES
 from blastyard.engine.command import Ending
-from blastyard.engine.elastic_blast.answer import (
-    Failed,
-    NoAnswer,
-    Outcome,
-    Retryable,
-    Submitted,
-    outcome,
-)
+from blastyard.engine.elastic_blast.answer import outcome
 from blastyard.engine.elastic_blast.said import (
     LONGEST_SECONDS,
     SHORTEST_SECONDS,
@@ -27,6 +20,7 @@ from blastyard.engine.elastic_blast.said import (
     seconds_to_wait,
     worded,
 )
+from blastyard.engine.remote import Failed, NoAnswer, Outcome, Retryable, Submitted
 
 QUICK = settings(max_examples=100, deadline=None, derandomize=True)
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)

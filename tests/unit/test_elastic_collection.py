@@ -17,14 +17,10 @@ from hypothesis import strategies as st
 from blastyard.domain.errors import Failure, Misconfigured, Unavailable
 from blastyard.engine.attempt import Attempt
 from blastyard.engine.elastic_blast.batch import Expected, Found, Names, assembled
-from blastyard.engine.elastic_blast.collection import (
-    MERGED_BY_ELASTIC_BLAST,
-    Collected,
-    Wanted,
-    collect,
-)
+from blastyard.engine.elastic_blast.collection import MERGED_BY_ELASTIC_BLAST, Wanted, collect
 from blastyard.engine.elastic_blast.location import Directory, Location, location
 from blastyard.engine.elastic_blast.name import cluster_name
+from blastyard.engine.remote import Collected
 
 QUICK = settings(max_examples=100, deadline=None, derandomize=True)
 NAME = cluster_name("5b0c3a52-3a35-4f6e-8a1b-6c2b7d4d9f10", "1")

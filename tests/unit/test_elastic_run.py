@@ -19,7 +19,6 @@ import pytest
 from blastyard.domain.clock import SystemClock
 from blastyard.domain.errors import BlastyardError, Misconfigured, Unavailable
 from blastyard.engine.command import Command
-from blastyard.engine.elastic_blast.answer import Failed, NoAnswer, Outcome, Submitted
 from blastyard.engine.elastic_blast.command import SubmitCommand
 from blastyard.engine.elastic_blast.configuration import Order, Template, results_of
 from blastyard.engine.elastic_blast.environment import command_environment
@@ -29,6 +28,7 @@ from blastyard.engine.elastic_blast.kubeconfig import own_kubeconfig
 from blastyard.engine.elastic_blast.name import cluster_name
 from blastyard.engine.elastic_blast.probe import Probe
 from blastyard.engine.elastic_blast.runner import Prepared, Setup, SubmitRunner
+from blastyard.engine.remote import Failed, NoAnswer, Outcome, Submitted
 from blastyard.kube.config import Target
 from blastyard.settings import caller_environment
 

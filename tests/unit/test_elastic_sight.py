@@ -16,17 +16,8 @@ from kube_memory import CONFIGMAPS, JOBS, Cluster, Hand
 from blastyard.admission.kubernetes.marker_job import MARKER as ADMISSIONS_MARKER
 from blastyard.domain.errors import Unavailable
 from blastyard.engine.elastic_blast.objects import MARKER, SearchObjects
-from blastyard.engine.elastic_blast.sight import (
-    Absent,
-    AtWork,
-    Broken,
-    Job,
-    Over,
-    Partial,
-    Sight,
-    State,
-    judge,
-)
+from blastyard.engine.elastic_blast.sight import Job, Sight, judge
+from blastyard.engine.remote import Absent, AtWork, Broken, Over, Partial, Sighted
 
 QUICK = settings(max_examples=100, deadline=None, derandomize=True)
 APPS = ("setup", "submit", "blast", "finalizer")
@@ -66,7 +57,7 @@ def job(app: str, end: str = "running", *, leaving: bool = False) -> Job:
     return msgspec.convert({"metadata": metadata, "status": ENDS[end]}, Job)
 
 
-def judged(*jobs: Job, was_complete: bool = False) -> State:
+def judged(*jobs: Job, was_complete: bool = False) -> Sighted:
     return judge(Sight("s", jobs), was_complete=was_complete)
 
 

@@ -1,4 +1,7 @@
-"""The port through which a search is executed somewhere.
+"""The port through which a search is executed on this machine.
+
+What goes on without the process that started it has a port of its own
+(:mod:`blastyard.engine.remote`).
 
 Obligations of an implementer:
 
@@ -87,7 +90,15 @@ class Output:
     sha256: str
 
 
-class Engine(Protocol):
+class Leavings(Protocol):
+    """Knows what the attempts of a search leave behind."""
+
+    def discard(self, task: Task) -> None:
+        """Remove what the attempts of a search left behind, published results apart."""
+        ...
+
+
+class Engine(Leavings, Protocol):
     """Runs commands. See the module docstring for what an implementer owes."""
 
     def start(self, task: Task, deadline: float | None, on_exit: Callable[[], None]) -> Run:
@@ -112,8 +123,4 @@ class Engine(Protocol):
 
     def collect(self, task: Task, ref: Run) -> Output:
         """Publish the output of an exited run; the same answer when asked again."""
-        ...
-
-    def discard(self, task: Task) -> None:
-        """Remove what the attempts of a search left behind, published results apart."""
         ...

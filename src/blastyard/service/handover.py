@@ -9,7 +9,7 @@ from blastyard.domain.job import State
 from blastyard.domain.search import Event, Search
 from blastyard.engine.port import Engine
 from blastyard.service.ending import HANDED_OVER
-from blastyard.service.sweep import SERVICE
+from blastyard.service.sweep import PUBLIC
 from blastyard.store.port import SearchStore, Stale
 
 
@@ -39,7 +39,7 @@ class Handover:
     def _heir(self) -> str:
         """Another live service on the same store; empty when there is none."""
         for name, seen in self._gate.siblings().items():
-            is_service = seen.submitter.kind == SERVICE and name != self._gate.me.name
+            is_service = seen.submitter.kind in PUBLIC and name != self._gate.me.name
             if is_service and seen.is_alive(self._gate.timings):
                 return name
         return ""

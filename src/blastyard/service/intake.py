@@ -18,13 +18,19 @@ from blastyard.domain.memory import least_memory
 from blastyard.domain.options import OptionSet, parse_options, require_query_range
 from blastyard.domain.outfmt import OutputFormat
 from blastyard.domain.program import Program
-from blastyard.domain.search import Database, DatabaseState, Priority, Query, Request
+from blastyard.domain.search import (
+    USER_LENGTH,
+    Database,
+    DatabaseState,
+    Priority,
+    Query,
+    Request,
+)
 from blastyard.service.databases import require_suitable
 from blastyard.service.draft import Draft
 
 KEY_LENGTH = 1024
 TITLE_LENGTH = 500
-USER_LENGTH = 200
 
 
 class Catalogue(Protocol):

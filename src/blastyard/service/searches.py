@@ -18,7 +18,7 @@ from blastyard.service.draft import Draft
 from blastyard.service.ending import Endings
 from blastyard.service.intake import Accepted, Intake
 from blastyard.service.sameness import require_same
-from blastyard.service.sweep import SERVICE
+from blastyard.service.sweep import PUBLIC
 from blastyard.service.view import Shape, event_shape, search_shape
 from blastyard.service.window import Window, wish
 from blastyard.store.port import Filter, SearchStore, Stale
@@ -61,6 +61,8 @@ class Desk:
     person: Person
     new_id: Callable[[], str]
     waits: Waits = field(default_factory=Waits)
+    announce: Callable[[str], None] = lambda _: None
+    """Tells others of a search that nobody looks after yet; never raises."""
 
 
 class Searches:
@@ -99,6 +101,8 @@ class Searches:
             return Submitted(stored, created=False)
         with suppress(Unavailable):  # accepted all the same: its runner publishes it later
             self._desk.window.offer(stored)
+        if not stored.runner:
+            self._desk.announce(stored.id)
         return Submitted(stored, created=True)
 
     def _add(self, search: Search) -> Search:
@@ -144,7 +148,7 @@ class Searches:
     def service(self) -> str:
         """The submitter name of a live service on this store; empty when there is none."""
         for name, seen in self._gate.siblings().items():
-            if seen.submitter.kind == SERVICE and seen.is_alive(self._gate.timings):
+            if seen.submitter.kind in PUBLIC and seen.is_alive(self._gate.timings):
                 return name
         return ""
 
@@ -234,7 +238,8 @@ class Searches:
                 continue
 
     def _cancel(self, search: Search) -> Search:
-        if search.state is State.QUEUED:
+        # of one that was submitted before, something may still arrive: who looks after it ends it
+        if search.state is State.QUEUED and search.remote is None:
             ended = self._desk.endings.cancel(search)
             self._gate.end(search.id)
             self._gate.wake()  # also when it had no ticket, so that no document changed

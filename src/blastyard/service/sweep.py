@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
+from typing import Final
 
 from blastyard.admission.gate import Gate
-from blastyard.admission.ledger import HoldState, Ledger, Submitter
+from blastyard.admission.ledger import Hold, HoldState, Ledger, Submitter
 from blastyard.admission.restoration import Claim
-from blastyard.admission.roster import Presence
+from blastyard.admission.roster import Presence, is_rowless
 from blastyard.domain.errors import PASSING, NotFound, Unavailable
 from blastyard.domain.job import State
 from blastyard.domain.search import Event, Search
@@ -23,11 +24,16 @@ from blastyard.service.task import Tasks
 from blastyard.store.port import SearchStore, Stale
 
 SERVICE = "serve"
+WORKER = "worker"
+WEB = "web"
+"""What accepts and shows searches, and looks after none."""
+PUBLIC: Final = frozenset({SERVICE, WORKER})
+"""What looks after searches of everybody."""
 
 
 def may_look_after(submitter: Submitter, search: Search) -> bool:
     """Whether a process may run a search that another process left behind."""
-    return submitter.kind == SERVICE or submitter.account == search.account
+    return submitter.kind in PUBLIC or submitter.account == search.account
 
 
 def claims(store: SearchStore) -> list[Claim]:
@@ -44,10 +50,17 @@ def claims(store: SearchStore) -> list[Claim]:
             search.attempt,
             HoldState.SUBMITTED,
             search.runner,
+            alias=search.remote.id if search.remote else None,
+            watched=search.remote is not None,
         )
         for search in store.live()
-        if search.state.is_attempt and search.run is not None
+        if search.state.is_attempt and (search.run is not None or _goes_on(search))
     ]
+
+
+def _goes_on(search: Search) -> bool:
+    """Whether its submission to a cluster is known to be complete."""
+    return search.remote is not None and search.state in (State.RUNNING, State.COLLECTING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +165,13 @@ class Sweep:
             for search in self._store.live(runner):
                 self._take(search, round_)
 
+    def _is_ours(self, search: Search) -> bool:
+        """Whether it can be judged here; what was handed to a cluster, not."""
+        return search.remote is None
+
     def _take(self, search: Search, round_: _Round) -> None:
+        if not self._is_ours(search):
+            return
         seen = round_.present.get(search.runner)
         gone = seen is None or seen.gone
         heir = may_look_after(self._gate.me, search) and round_.wants(search)
@@ -211,7 +230,7 @@ class Sweep:
         """
         me = self._gate.me.name
         for name, hold in ledger.holds.items():
-            if not self._gate.is_ours(hold.submitter):
+            if not self._gate.is_ours(hold.submitter) or _is_settling(hold):
                 continue
             seen = present.get(hold.submitter)
             if seen is not None and not seen.gone and hold.submitter != me:
@@ -262,3 +281,8 @@ class Sweep:
                 continue
             if seen.gone_for >= self._gate.timings.ending:
                 self._gate.forget(name)
+
+
+def _is_settling(hold: Hold) -> bool:
+    """Whether something of its attempt in a cluster may still arrive; then it is tended."""
+    return hold.failed_at is not None and not is_rowless(hold.submitter)

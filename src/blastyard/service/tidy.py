@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from blastyard.domain.errors import NotFound
-from blastyard.engine.port import Engine
+from blastyard.engine.port import Leavings
 from blastyard.results.files import SearchFiles
 from blastyard.service.task import Tasks
 from blastyard.store.port import SearchStore
@@ -24,7 +24,7 @@ class Tidy:
         self,
         store: SearchStore,
         files: SearchFiles,
-        engine: Engine,
+        engine: Leavings,
         tasks: Tasks,
         monotonic: Callable[[], float],
     ) -> None:

@@ -60,7 +60,6 @@ class Actor(Process):
         self.late = 0.0
         """By how many seconds the write that is under way is late."""
         self.on_crash: Callable[[float], None] = lambda _: None
-        self._points = 0
         self._pending: faulty.Fault = faulty.Fault.OK
         self._rates = world.schedule.rates
         self._rate = sum(self._rates.values())
@@ -82,6 +81,17 @@ class Actor(Process):
         self.store = faulty.FaultySearchStore(self.world.searches, self._plan, self.reach)
         self.watch: VirtualWatch = self.world.documents.subscribe(self)
         self.gate = ObservedGate(self, self._claims)
+
+    def begin(self, live: Callable[[], None]) -> None:
+        """Let it live, from now on."""
+        self.world.scheduler.spawn(self, "main", live)
+
+    def live(self) -> None:
+        """What it does all its life."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Stop in order, if it can."""
 
     @property
     def has_orders(self) -> bool:

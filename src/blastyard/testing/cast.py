@@ -61,9 +61,9 @@ class Player(Actor):
         return claims(self.store)
 
     def begin(self, live: Callable[[], None]) -> None:
-        """Let it live, from now on."""
+        """See the actor."""
         self.world.note(f"{self.name} begins")
-        self.world.scheduler.spawn(self, "main", live)
+        super().begin(live)
 
     def sign_on(self) -> None:
         """Give the first sign of life; a process that cannot is no submitter yet."""

@@ -10,6 +10,7 @@ import random
 from typing import Final, TypeVar
 
 from blastyard.testing.schedule import (
+    ON_ONE_MACHINE,
     Deed,
     Habitat,
     Intervention,
@@ -142,7 +143,7 @@ class _Maker:
         )
 
     def interventions(self, slots: int, orders: int) -> tuple[Intervention, ...]:
-        deeds = [deed for deed in Deed if self.chance.random() < 0.25]
+        deeds = [deed for deed in ON_ONE_MACHINE if self.chance.random() < 0.25]
         deeds += _HABITAT_DEEDS.get(self.habitat, ()) * 4
         if not deeds:
             return ()

@@ -1,4 +1,4 @@
-"""What comes over a simulated installation from outside: operators, clocks, hands in the store."""
+"""What comes over a simulation from outside: operators, clocks, hands in the store."""
 
 from __future__ import annotations
 
@@ -17,30 +17,33 @@ from blastyard.testing.cast import Errand, Runner
 from blastyard.testing.schedule import Deed, Intervention, Kind, Role, order_name
 
 if TYPE_CHECKING:
+    from blastyard.testing.actor import Actor
     from blastyard.testing.world import World
 
-_OPERATOR: Final = Role(Kind.COMMAND, 0)
 OPERATOR_SLOT: Final = 90
 _FOREIGN_SECONDS: Final = 20.0
+_TRIES: Final = 200
+"""How often operators ask who put right what others have left."""
 
 
 class Outside:
-    """Does the interventions of a schedule."""
+    """Does the interventions of a schedule, as far as they are the same everywhere."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._errands = 0
         self._under_way: list[Errand] = []
-        self._garbled: bytes | None = None
 
     def errand(self, account: int = 0) -> Errand:
         """A short process of an operator."""
         self._errands += 1
-        role = replace(_OPERATOR, account=account)
-        errand = Errand(self._world, OPERATOR_SLOT, role, self._errands)
+        errand = self._operator(Role(Kind.COMMAND, account), self._errands)
         self._world.everyone[errand.name] = errand
         self._under_way.append(errand)
         return errand
+
+    def _operator(self, role: Role, number: int) -> Errand:
+        return Errand(self._world, OPERATOR_SLOT, role, number)
 
     def put_right(self, ceiling: int) -> None:
         """What operators have not done by now they leave undone; nothing stays closed or parked."""
@@ -54,24 +57,64 @@ class Outside:
             for name in self._world.orders:
                 errand.gate.unpark(name)
 
-        self.errand().run(open_up, tries=100)
+        self.errand().run(open_up, tries=_TRIES)
 
     def do(self, deed: Intervention) -> None:
         """Do one, now."""
         self._world.note(f"{deed.deed} {deed.target} {deed.value}")
+        self._do(deed)
+
+    def _do(self, deed: Intervention) -> None:
         match deed.deed:
             case Deed.FREEZE | Deed.CRASH | Deed.STOP:
                 self._to_process(deed)
-            case Deed.LOSE_LEDGER | Deed.GARBLE_LEDGER | Deed.COPY | Deed.FOREIGN:
-                self._to_store(deed)
             case Deed.CLOCK:
                 self._set_clock(deed.value)
-            case Deed.INTRUDER:
-                self._world.intruders[f"intruder{deed.at}"] = self._world.now + deed.value
             case Deed.DOWN:
                 self._world.down_until = self._world.now + deed.value
             case _:
                 self.errand().run(lambda errand: self._ask(errand, deed))
+
+    def _ask(self, errand: Errand, deed: Intervention) -> None:
+        """Be an operator; here it is only the ceiling."""
+        if deed.deed is not Deed.CEILING:
+            raise NotImplementedError(deed.deed)
+        errand.gate.change_policy(errand.name, ceiling=int(deed.value))
+
+    def _to_process(self, deed: Intervention) -> None:
+        actor = self._world.slots.get(deed.target)
+        if actor is None or actor.dead:
+            return
+        if deed.deed is Deed.FREEZE:
+            actor.frozen_until = max(actor.frozen_until, self._world.now + deed.value)
+        elif deed.deed is Deed.CRASH:
+            actor.crash(deed.value)
+        else:
+            self._stop(actor)
+
+    def _stop(self, actor: Actor) -> None:
+        actor.stop()
+
+    def _set_clock(self, seconds: float) -> None:
+        self._world.clock_was_set = True
+        self._world.clock.offset += seconds
+
+
+class MachineOutside(Outside):
+    """The same with what happens on one machine only."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._garbled: bytes | None = None
+
+    def _do(self, deed: Intervention) -> None:
+        match deed.deed:
+            case Deed.LOSE_LEDGER | Deed.GARBLE_LEDGER | Deed.COPY | Deed.FOREIGN:
+                self._to_store(deed)
+            case Deed.INTRUDER:
+                self._world.intruders[f"intruder{deed.at}"] = self._world.now + deed.value
+            case _:
+                super()._do(deed)
 
     # -- operators -----------------------------------------------------------------------------
 
@@ -80,8 +123,6 @@ class Outside:
         by = errand.name
         try:
             match deed.deed:
-                case Deed.CEILING:
-                    errand.gate.change_policy(by, ceiling=int(deed.value))
                 case Deed.CAP:
                     errand.gate.change_policy(by, cap=int(deed.value))
                 case Deed.PARK:
@@ -92,6 +133,8 @@ class Outside:
                     errand.searches.cancel(name)
                 case Deed.DELETE_ROW:
                     errand.store.delete(name)
+                case _:
+                    super()._ask(errand, deed)
         except CallerMistake as error:
             self._world.note(f"refused: {error}")
 
@@ -101,30 +144,19 @@ class Outside:
 
         self._world.scheduler.at(self._world.now + seconds, lambda: self.errand().run(unpark))
 
-    # -- processes -----------------------------------------------------------------------------
+    # -- processes, stores and clocks ----------------------------------------------------------
 
-    def _to_process(self, deed: Intervention) -> None:
-        actor = self._world.slots.get(deed.target)
-        if actor is None or actor.dead:
-            return
-        if deed.deed is Deed.FREEZE:
-            actor.frozen_until = max(actor.frozen_until, self._world.now + deed.value)
-        elif deed.deed is Deed.CRASH:
-            actor.crash(deed.value)
-        elif isinstance(actor, Runner):
-            actor.stop()
+    def _stop(self, actor: Actor) -> None:
+        if isinstance(actor, Runner):
+            super()._stop(actor)
             actor.on_crash(0.0)
 
-    # -- stores and clocks ---------------------------------------------------------------------
-
     def _set_clock(self, seconds: float) -> None:
-        world = self._world
         if seconds > 0:
-            if world.observer.gate_a.forward:
+            if self._world.observer.gate_a.forward:
                 return  # the margin of the protocol covers one small step
-            world.observer.gate_a.forward = seconds
-        world.clock_was_set = True
-        world.clock.offset += seconds
+            self._world.observer.gate_a.forward = seconds
+        super()._set_clock(seconds)
 
     def _to_store(self, deed: Intervention) -> None:
         world = self._world

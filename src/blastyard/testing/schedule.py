@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Final
 
 
 class Kind(StrEnum):
@@ -123,10 +124,63 @@ class Deed(StrEnum):
     INTRUDER = "intruder"
     """Somebody who asks nobody runs a search; the census shows it."""
 
+    LOSE_LEASE = "lose_lease"
+    LOSE_FINALIZER = "lose_finalizer"
+    """Somebody deletes the finalizer of a search by hand."""
+    PEER_CANCEL = "peer_cancel"
+    """A stranger cancels a search of ours, as strangers do."""
+    COMPACT = "compact"
+    """The API server forgets what happened so far."""
+    SILENCE = "silence"
+    """All watches become half open."""
+    CUT = "cut"
+    DROP = "drop"
+    """The next events go unheard."""
+    STRANGER_FREEZE = "stranger_freeze"
+    STRANGER_CRASH = "stranger_crash"
+
+
+ON_ONE_MACHINE: Final = (
+    Deed.CEILING,
+    Deed.CAP,
+    Deed.PARK,
+    Deed.CANCEL,
+    Deed.DELETE_ROW,
+    Deed.LOSE_LEDGER,
+    Deed.GARBLE_LEDGER,
+    Deed.CLOCK,
+    Deed.DOWN,
+    Deed.FREEZE,
+    Deed.CRASH,
+    Deed.STOP,
+    Deed.COPY,
+    Deed.FOREIGN,
+    Deed.INTRUDER,
+)
+IN_A_CLUSTER: Final = (
+    Deed.CEILING,
+    Deed.PARK,
+    Deed.LOSE_LEDGER,
+    Deed.LOSE_LEASE,
+    Deed.LOSE_FINALIZER,
+    Deed.CLOCK,
+    Deed.DOWN,
+    Deed.COMPACT,
+    Deed.SILENCE,
+    Deed.CUT,
+    Deed.DROP,
+    Deed.FREEZE,
+    Deed.CRASH,
+    Deed.STOP,
+    Deed.STRANGER_FREEZE,
+    Deed.STRANGER_CRASH,
+    Deed.PEER_CANCEL,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
-    """One deed. ``target`` is a slot or an order, ``value`` a number or seconds, by its kind."""
+    """One deed. ``target`` is a slot, order or stranger, ``value`` a number or seconds."""
 
     at: float
     deed: Deed
@@ -166,6 +220,24 @@ class Schedule:
         """Whether nothing can go wrong."""
         return not self.rates and not self.faults and not self.interventions
 
+    def described(self) -> list[str]:
+        """It in lines, for people."""
+        lines = [
+            f"seed {self.seed} ({self.habitat}), picks {self.picks}, stickiness {self.stickiness}",
+            f"ceiling {self.ceiling}, cap {self.cap}, ageing {self.ageing} s, "
+            f"trouble until {self.trouble_until} s, guardians take {self.kill_delay} s",
+        ]
+        for slot, role in enumerate(self.roles):
+            lines.append(
+                f"process {slot}: {role.kind} of account {role.account}, "
+                f"arrives at {role.arrives_at:.3f}"
+            )
+        lines += [f"order: {order}" for order in self.orders]
+        lines += [f"at {one.at:.3f}: {one}" for one in self.interventions]
+        for (slot, count), fault in sorted((self.faults or {}).items()):
+            lines.append(f"fault: process {slot}, point {count}: {fault.trouble} {fault.seconds}")
+        return lines
+
 
 def order_name(number: int) -> str:
     """The id of an order's search."""
@@ -175,23 +247,3 @@ def order_name(number: int) -> str:
 def repeated(schedule: Schedule, drawn: Mapping[tuple[int, int], Fault]) -> Schedule:
     """The same schedule with the faults that were drawn in it, and no others."""
     return replace(schedule, rates={}, faults=dict(drawn))
-
-
-def described(schedule: Schedule) -> list[str]:
-    """A schedule in lines, for people."""
-    lines = [
-        f"seed {schedule.seed} ({schedule.habitat}), picks {schedule.picks}, "
-        f"stickiness {schedule.stickiness}",
-        f"ceiling {schedule.ceiling}, cap {schedule.cap}, ageing {schedule.ageing} s, "
-        f"trouble until {schedule.trouble_until} s, guardians take {schedule.kill_delay} s",
-    ]
-    for slot, role in enumerate(schedule.roles):
-        lines.append(
-            f"process {slot}: {role.kind} of account {role.account}, "
-            f"arrives at {role.arrives_at:.3f}"
-        )
-    lines += [f"order: {order}" for order in schedule.orders]
-    lines += [f"at {one.at:.3f}: {one}" for one in schedule.interventions]
-    for (slot, count), fault in sorted((schedule.faults or {}).items()):
-        lines.append(f"fault: process {slot}, point {count}: {fault.trouble} {fault.seconds}")
-    return lines

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from blastyard.testing.schedule import Kind, Schedule, repeated
-from blastyard.testing.simulator import Verdict, run
+from blastyard.testing.simulation import Verdict
+from blastyard.testing.simulator import run
 
 T = TypeVar("T")
 
@@ -20,14 +21,14 @@ MOST_RUNS: Final = 4000
 
 
 class _Shrinker:
-    def __init__(self, failing: Verdict) -> None:
+    def __init__(self, failing: Verdict[Schedule]) -> None:
         if failing.violation is None:
             raise ValueError("only a failing schedule can be shrunk")
         self._rule = failing.violation.rule
         self._runs = 0
         self.best = failing
 
-    def shrunk(self) -> Verdict:
+    def shrunk(self) -> Verdict[Schedule]:
         """The smallest failing run that was found."""
         self._try(repeated(self.best.schedule, self.best.drawn))
         size = -1
@@ -108,6 +109,6 @@ def _chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
         yield items[start : start + size]
 
 
-def shrink(failing: Verdict) -> Verdict:
+def shrink(failing: Verdict[Schedule]) -> Verdict[Schedule]:
     """A smaller run with the same violation. Raises ``ValueError`` when there is none."""
     return _Shrinker(failing).shrunk()

@@ -14,27 +14,26 @@ from dataclasses import dataclass
 
 from blastyard.domain.clock import SystemClock
 from blastyard.testing.cluster import maker as cluster_maker
-from blastyard.testing.cluster import schedule as cluster_schedule
 from blastyard.testing.cluster import simulator as cluster_simulator
 from blastyard.testing.maker import make
-from blastyard.testing.schedule import described
+from blastyard.testing.schedule import Schedule
 from blastyard.testing.shrink import shrink
-from blastyard.testing.simulator import Verdict, run
+from blastyard.testing.simulation import Verdict
+from blastyard.testing.simulator import run
 
 _EVERY = 500
 _LINES = 120
 
-ClusterVerdict = cluster_simulator.Verdict
-Play = Callable[[int], Verdict | ClusterVerdict]
+Play = Callable[[int], Verdict[Schedule]]
 """Runs the schedule of a seed."""
 
 
-def on_one_machine(seed: int) -> Verdict:
+def on_one_machine(seed: int) -> Verdict[Schedule]:
     """A schedule of one machine."""
     return run(make(seed))
 
 
-def on_a_cluster(seed: int) -> ClusterVerdict:
+def on_a_cluster(seed: int) -> Verdict[Schedule]:
     """A schedule of a cluster."""
     return cluster_simulator.run(cluster_maker.make(seed))
 
@@ -49,7 +48,7 @@ class Tally:
     grants: int = 0
     virtual_seconds: float = 0.0
 
-    def add(self, verdict: Verdict | ClusterVerdict) -> None:
+    def add(self, verdict: Verdict[Schedule]) -> None:
         """Count one more."""
         self.schedules += 1
         self.steps += verdict.steps
@@ -66,7 +65,7 @@ class Tally:
 
 def soak(
     first: int, count: int, say: Sequence[str] = (), play: Play = on_one_machine
-) -> tuple[Tally, Verdict | ClusterVerdict | None]:
+) -> tuple[Tally, Verdict[Schedule] | None]:
     """Run the schedules of ``count`` seeds from ``first``; the first violation ends it."""
     tally = Tally()
     clock = SystemClock()
@@ -79,22 +78,6 @@ def soak(
         if "progress" in say and tally.schedules % _EVERY == 0:
             print(f"{tally}; {clock.monotonic() - began:.0f} s", flush=True)
     return tally, None
-
-
-def _told(verdict: Verdict | ClusterVerdict, *, lines: int | None) -> str:
-    if isinstance(verdict, ClusterVerdict):
-        about = cluster_schedule.described(verdict.schedule)
-    else:
-        about = described(verdict.schedule)
-    return "\n".join(
-        [
-            *about,
-            "",
-            *verdict.history.lines(lines),
-            "",
-            str(verdict.violation),
-        ]
-    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -127,9 +110,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"seed {seed}: {failing.violation}")
     habitat = "--cluster " if options.cluster else ""
     print(f"again: scripts/soak {habitat}--seed {seed} --schedules 1\n")
-    if options.shrink and isinstance(failing, Verdict):
+    if options.shrink and not options.cluster:
         failing = shrink(failing)
-    print(_told(failing, lines=None if options.history else _LINES))
+    print(failing.story(None if options.history else _LINES))
     return 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -69,11 +70,18 @@ class World:
         self.down_until = 0.0
         self.in_trouble = True
         self.drawn: dict[tuple[int, int], Fault] = {}
+        self.outcomes: dict[str, str] = {}
+        """What became of submit commands, in a cluster."""
 
     @property
     def now(self) -> float:
         """Virtual seconds since the beginning."""
         return self.scheduler.now
+
+    @property
+    def calls(self) -> Mapping[int, int]:
+        """Per slot, how many calls its processes made to stores and engine, writes twice."""
+        return self.points
 
     def actor(self) -> Actor | None:
         """The process whose task runs; ``None`` = nobody's: the outside acts."""

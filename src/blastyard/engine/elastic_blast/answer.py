@@ -18,51 +18,9 @@ from typing import Final
 from blastyard.domain.errors import Failure
 from blastyard.engine.command import Ending
 from blastyard.engine.elastic_blast.said import Said, plain_last_line, said_last, seconds_to_wait
+from blastyard.engine.remote import Failed, NoAnswer, Outcome, Retryable, Submitted
 
 NO_ANSWER: Final = "terminal_exec_unavailable"
-DETAIL: Final = "submit_exec_error"
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """It ended well. What it made is found by its label: this is what it says, no more."""
-
-    ids: tuple[str, ...] = ()
-    """Under which it says it submitted; empty when it did not say."""
-    decision: str = ""
-    """``accepted``, ``resumed``, ``already_done``, or whatever it said."""
-    terminal: str = ""
-    """``SUCCESS`` or ``FAILURE``, when it says that this search has ended before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Retryable:
-    """It could not submit now, and may be able to later."""
-
-    reason: str
-    """``capacity``, ``transient``, ``conflict``, ``queued``, ``timeout``, ``cluster`` or
-    ``not_ready``."""
-    message: str
-    retry_after: float | None = None
-    """Seconds after which it wants to be asked again; ``None`` = it did not say."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """It will not submit this search as it is."""
-
-    failure: Failure
-
-
-@dataclass(frozen=True, slots=True)
-class NoAnswer:
-    """It could not run, or was ended before it had finished: what it made cannot be told."""
-
-    failure: Failure
-    detail: str = DETAIL
-
-
-Outcome = Submitted | Retryable | Failed | NoAnswer
 
 _DONE: Final = frozenset({"accepted", "resumed", "already_done"})
 _RETRY_CATEGORIES: Final = frozenset({"transient", "capacity", "conflict"})

@@ -24,9 +24,8 @@ from blastyard.engine.elastic_blast.location import Location, reading
 from blastyard.engine.elastic_blast.name import ClusterName
 from blastyard.engine.elastic_blast.said import worded
 from blastyard.engine.failure import in_words
-from blastyard.engine.port import Output
+from blastyard.engine.remote import EXACT, Collected
 
-EXACT: Final = "exact"
 MERGED_BY_ELASTIC_BLAST: Final = "merged by elastic-blast"
 
 _CHUNK: Final = 1 << 20
@@ -48,15 +47,6 @@ class Wanted:
     """BLAST Jobs that were seen in the cluster; 0 when nobody counted them."""
     limit: int | None = None
     """Bytes of the unpacked result; ``None`` = no limit of ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """A published result."""
-
-    output: Output
-    exactness: str = EXACT
-    """``exact``, or what has been done to it on the way."""
 
 
 def collect(location: Location, wanted: Wanted, attempt: Attempt) -> Collected | Failure:

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from blastyard.engine.command import Command, Ending
-from blastyard.engine.elastic_blast.answer import Outcome, outcome
+from blastyard.engine.elastic_blast.answer import outcome
 from blastyard.engine.elastic_blast.command import SubmitCommand
 from blastyard.engine.elastic_blast.configuration import Order, Template, configuration
 from blastyard.engine.elastic_blast.environment import command_environment
@@ -22,6 +22,7 @@ from blastyard.engine.elastic_blast.folder import SubmitFolder
 from blastyard.engine.elastic_blast.kubeconfig import context_name, own_kubeconfig
 from blastyard.engine.elastic_blast.probe import Probe, found_program, not_started
 from blastyard.engine.guarded import GuardedCommand, NotStarted
+from blastyard.engine.remote import Outcome
 from blastyard.kube.config import Target
 
 

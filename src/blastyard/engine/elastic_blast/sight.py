@@ -20,6 +20,7 @@ import msgspec
 
 from blastyard.domain.errors import Failure
 from blastyard.engine.command import Ending
+from blastyard.engine.remote import Absent, AtWork, Broken, Over, Partial, Sighted
 
 SEARCH_ID: Final = "elb-job-id"
 FINALIZER: Final = "finalizer"
@@ -109,44 +110,7 @@ class Sight:
         return tuple(job for job in self.jobs if job.app in apps and not job.is_leaving)
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """Nothing carries the id."""
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """A submission that was not finished: to be deleted and made anew, never to be adopted."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AtWork:
-    """A complete submission that has not ended. Counted are its BLAST Jobs that are there."""
-
-    done: int = 0
-    total: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Over:
-    """All of it has ended well. Whether there is a result, the results location must prove."""
-
-    total: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """A part of it has failed for good; the other parts may still run, for nothing."""
-
-    failure: Failure
-
-
-State = Absent | Partial | AtWork | Over | Broken
-
-
-def judge(sight: Sight, *, was_complete: bool) -> State:
+def judge(sight: Sight, *, was_complete: bool) -> Sighted:
     """What is seen means. ``was_complete``: this submission was complete at an earlier look."""
     if not sight.jobs:
         return Absent()

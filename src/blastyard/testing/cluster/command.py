@@ -123,7 +123,7 @@ class SubmitCommand(Process):
             self._world.scheduler.sleep(1.0)
             return 0
         if script in (Script.FAIL, Script.HANG):
-            self._partly()
+            self._command.begin(Order(self.order.name, 1))
             self._world.scheduler.sleep(1.0 if script is Script.FAIL else 1e6)
             return 7
         if script is Script.LATER:
@@ -144,13 +144,6 @@ class SubmitCommand(Process):
         command = Command(Api(wire, NAMESPACE), lambda: now().timestamp(), world.scheduler.sleep)
         made = Order(self.order.name, 1)
         world.scheduler.spawn(process, "later", lambda: command.submit(made, 0.5))
-
-    def _partly(self) -> None:
-        """Everything but the finalizer."""
-        order = Order(self.order.name, 1)
-        self._command._write_scripts(order)
-        for name, app in order.names.items():
-            self._command._create(order, name, app)
 
     def _id(self) -> str:
         if self.order.script not in (Script.MINT, Script.PAIR):

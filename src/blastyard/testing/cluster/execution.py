@@ -14,8 +14,8 @@ from blastyard.service.submitting import Submitting
 from blastyard.testing.cluster.actor import OnCluster
 from blastyard.testing.cluster.command import SubmitCommand
 from blastyard.testing.cluster.schedule import ClusterOrder
+from blastyard.testing.passerby import move_to_virtual_time
 from blastyard.testing.schedule import Role
-from blastyard.testing.scheduler import Signal, VirtualThread
 
 if TYPE_CHECKING:
     from blastyard.testing.cluster.world import ClusterWorld
@@ -24,10 +24,9 @@ NOT_SUBMITTED: Final = ("unavailable", "lease_lost", "failed", "killed", "timeou
 
 
 class VirtualSubmitting(Submitting):
-    """The passage of a submit command, with tasks for its threads and virtual waits."""
+    """The passage of a submit command, in virtual time."""
 
     def __init__(self, execution: Execution, order: ClusterOrder) -> None:
-        scheduler = execution.world.scheduler
         entrance = Entrance(
             execution.gate,
             execution.watch,
@@ -44,10 +43,7 @@ class VirtualSubmitting(Submitting):
             watched=True,
             first=execution.number * 1000,
         )
-        self._stopped = Signal(scheduler)  # type: ignore[assignment]
-        self._ended = Signal(scheduler)  # type: ignore[assignment]
-        self._never = Signal(scheduler)  # type: ignore[assignment]
-        self._heart = VirtualThread(scheduler, execution, self._beat)  # type: ignore[assignment]
+        move_to_virtual_time(self, execution.world.scheduler, execution)
 
     @property
     def attempt(self) -> int:
@@ -56,13 +52,13 @@ class VirtualSubmitting(Submitting):
 
 
 class Execution(OnCluster):
-    """One command line: waits, runs its command inside Gate A, and ends."""
+    """One command line of the schedule: waits, runs its command inside Gate A, and ends."""
 
     def __init__(self, world: ClusterWorld, slot: int, role: Role, number: int) -> None:
         super().__init__(world, slot, role, number)
         order = next(order for order in world.schedule.orders if order.slot == slot)
         assert isinstance(order, ClusterOrder)
-        self._order = order
+        self.order = order
         self.number = number
         self._passage = VirtualSubmitting(self, order)
         self.on_end: Callable[[str], None] = lambda _: None
@@ -70,15 +66,11 @@ class Execution(OnCluster):
     def _claims(self) -> Sequence[Claim]:
         return self._passage.claims()
 
-    def begin(self, live: Callable[[], None]) -> None:
-        """Let it live, from now on."""
-        self.world.scheduler.spawn(self, "main", live)
-
     def live(self) -> None:
         """All of it."""
-        self.world.scheduler.sleep(max(0.0, self._order.at - self.world.now))
+        self.world.scheduler.sleep(max(0.0, self.order.at - self.world.now))
         self.world.note(f"{self.name} begins")
-        self.world.begun.add(self._order.name)
+        self.world.begun.add(self.order.name)
         self.follow()
         outcome = self._outcome()
         self.world.note(f"outcome {outcome}")
@@ -104,4 +96,4 @@ class Execution(OnCluster):
         return "unavailable" if result is None else str(result.fate)
 
     def _start(self, deadline: float) -> SubmitCommand:
-        return SubmitCommand(self, self._order, self._passage.attempt, deadline)
+        return SubmitCommand(self, self.order, self._passage.attempt, deadline)

@@ -9,14 +9,21 @@ from typing import Final, TypeVar
 from blastyard.testing.cluster.schedule import (
     ClusterOrder,
     ClusterSchedule,
-    Event,
-    Happening,
     Script,
     Stranger,
 )
 from blastyard.testing.foreign.kind import DASHBOARD, RUDE, SERVICE
 from blastyard.testing.foreign.kind import Kind as ProgramKind
-from blastyard.testing.schedule import Habitat, Kind, Role, Trouble, order_name
+from blastyard.testing.schedule import (
+    IN_A_CLUSTER,
+    Deed,
+    Habitat,
+    Intervention,
+    Kind,
+    Role,
+    Trouble,
+    order_name,
+)
 from blastyard.testing.wire_fault import Ailment
 
 T = TypeVar("T")
@@ -41,15 +48,15 @@ _AILMENTS: Final[dict[Ailment, tuple[float, ...]]] = {
     Ailment.SILENT: (0.01, 0.05),
     Ailment.GARBLED: (0.01, 0.05),
 }
-_VALUES: Final[dict[Happening, tuple[float, ...]]] = {
-    Happening.CEILING: (0, 1, 1, 2, 3),
-    Happening.CLOCK: (-3.0, -30.0, -200.0),
-    Happening.DOWN: (0.5, 5.0, 20.0, 50.0),
-    Happening.FREEZE: (3.0, 15.0, 31.0, 60.0, 130.0),
-    Happening.CRASH: (0.2, 2.0, 10.0, 40.0),
-    Happening.DROP: (1, 2, 5),
-    Happening.STRANGER_FREEZE: (5.0, 60.0, 300.0, 1000.0),
-    Happening.STRANGER_CRASH: (1.0, 20.0),
+_VALUES: Final[dict[Deed, tuple[float, ...]]] = {
+    Deed.CEILING: (0, 1, 1, 2, 3),
+    Deed.CLOCK: (-3.0, -30.0, -200.0),
+    Deed.DOWN: (0.5, 5.0, 20.0, 50.0),
+    Deed.FREEZE: (3.0, 15.0, 31.0, 60.0, 130.0),
+    Deed.CRASH: (0.2, 2.0, 10.0, 40.0),
+    Deed.DROP: (1, 2, 5),
+    Deed.STRANGER_FREEZE: (5.0, 60.0, 300.0, 1000.0),
+    Deed.STRANGER_CRASH: (1.0, 20.0),
 }
 _SCRIPTS: Final = (
     *[Script.COMPLETE] * 8,
@@ -71,7 +78,7 @@ class _Habitat:
     """What makes one family of stories likely."""
 
     rates: dict[Trouble, float]
-    events: tuple[Happening, ...] = ()
+    deeds: tuple[Deed, ...] = ()
     scripts: tuple[Script, ...] = ()
     strangers: tuple[ProgramKind, ...] = ()
 
@@ -79,34 +86,34 @@ class _Habitat:
 _HABITATS: Final[dict[Habitat, _Habitat]] = {
     Habitat.STALLS: _Habitat(
         {Trouble.FREEZE: 0.012, Trouble.DELAY: 0.01},
-        (Happening.FREEZE,) * 4,
+        (Deed.FREEZE,) * 4,
         (Script.SLOW, Script.SLOW, Script.COMPLETE, Script.HANG),
     ),
     Habitat.DELIVERIES: _Habitat(
         {Trouble.CRASH: 0.006, Trouble.LOST_ANSWER: 0.01, Trouble.LATE: 0.005},
-        (Happening.CRASH, Happening.STOP),
+        (Deed.CRASH, Deed.STOP),
         (Script.COMPLETE, Script.SLOW, Script.FAIL),
     ),
     Habitat.DEATHS: _Habitat(
         {Trouble.CRASH: 0.012},
-        (Happening.CRASH, Happening.STRANGER_CRASH, Happening.PEER_CANCEL),
+        (Deed.CRASH, Deed.STRANGER_CRASH, Deed.PEER_CANCEL),
         (Script.COMPLETE, Script.SLOW),
         (SERVICE,),
     ),
     Habitat.INTRUDERS: _Habitat(
         {Trouble.LOST_ANSWER: 0.005, Trouble.CRASH: 0.003},
-        (Happening.CEILING,) * 3,
+        (Deed.CEILING,) * 3,
         (Script.COMPLETE, Script.FAIL, Script.FAIL, Script.HANG),
         (RUDE, RUDE),
     ),
     Habitat.LOSSES: _Habitat(
         {Trouble.LATE: 0.01, Trouble.DELAY: 0.012, Trouble.LOST_ANSWER: 0.004},
-        (Happening.LOSE_LEDGER, Happening.LOSE_LEDGER, Happening.LOSE_LEASE),
+        (Deed.LOSE_LEDGER, Deed.LOSE_LEDGER, Deed.LOSE_LEASE),
         (),
         (SERVICE,),
     ),
     Habitat.CLOCKS: _Habitat(
-        {Trouble.CRASH: 0.004}, (Happening.CLOCK, Happening.CRASH), (Script.SLOW, Script.COMPLETE)
+        {Trouble.CRASH: 0.004}, (Deed.CLOCK, Deed.CRASH), (Script.SLOW, Script.COMPLETE)
     ),
 }
 
@@ -142,12 +149,11 @@ class _Maker:
             ageing=self.one_of(30, 3600),
             roles=roles,
             orders=orders,
-            interventions=(),
             trouble_until=self.span,
             rates=self.rates(),
             kill_delay=self.one_of(0.01, 0.5, 2.0),
             strangers=strangers,
-            events=self.events(len(roles), len(orders)),
+            interventions=self.interventions(len(roles), len(orders)),
             ailments=self.ailments(),
             page_size=self.one_of(None, None, 2),
             command_faults=self.one_of(
@@ -210,21 +216,21 @@ class _Maker:
             )
         return tuple(made)
 
-    def events(self, slots: int, orders: int) -> tuple[Event, ...]:
-        kinds = [kind for kind in Happening if self.chance.random() < 0.2]
-        kinds += [*self.special.events] * 4
-        if not kinds:
+    def interventions(self, slots: int, orders: int) -> tuple[Intervention, ...]:
+        deeds = [deed for deed in IN_A_CLUSTER if self.chance.random() < 0.2]
+        deeds += [*self.special.deeds] * 4
+        if not deeds:
             return ()
         made = [
-            self._event(self.one_of(*kinds), slots, orders)
-            for _ in range(4 if self.special.events else self.one_of(0, 1, 2, 3, 6))
+            self._intervention(self.one_of(*deeds), slots, orders)
+            for _ in range(4 if self.special.deeds else self.one_of(0, 1, 2, 3, 6))
         ]
         return tuple(sorted(made, key=lambda one: one.at))
 
-    def _event(self, what: Happening, slots: int, orders: int) -> Event:
+    def _intervention(self, deed: Deed, slots: int, orders: int) -> Intervention:
         at = self.span * self.chance.random()
-        target = self.chance.randrange(orders if what is Happening.PARK else slots)
-        return Event(at, what, target, self.one_of(*_VALUES.get(what, (0.0,))))
+        target = self.chance.randrange(orders if deed is Deed.PARK else slots)
+        return Intervention(at, deed, target, self.one_of(*_VALUES.get(deed, (0.0,))))
 
     def rates(self) -> dict[Trouble, float]:
         if self.special.rates:

@@ -23,6 +23,41 @@ _mutant(
     lambda _: _nothing,
 )
 _mutant(
+    "submit job before the finalizer",
+    "a stand-in that is half up is not counted by peers",
+    "admission.marking:apps_of",
+    lambda right: lambda kind: tuple(reversed(right(kind))),
+)
+_mutant(
+    "markers say little",
+    "a marker names its search, and neither whose nor of which family it is",
+    "admission.kubernetes.marker_job:_notes",
+    lambda right: (
+        lambda marker: {
+            name: text for name, text in right(marker).items() if name == "blastyard/id"
+        }
+    ),
+)
+
+
+def _without_parents(right: Any) -> Any:
+    def planned(ledger: Ledger, *rest: Any) -> Plan:
+        claims = [hold.ticket for hold in ledger.holds.values()]
+        parents = {ticket.family for ticket in (*claims, *ledger.tickets.values())}
+        parts = {name: hold for name, hold in ledger.holds.items() if name not in parents}
+        found: Plan = right(msgspec.structs.replace(ledger, holds=parts), *rest)
+        return found
+
+    return planned
+
+
+_mutant(
+    "a parent is shown by its parts",
+    "a search that is split has no stand-in while one of its parts has a marker of its own",
+    "admission.marking:plan",
+    _without_parents,
+)
+_mutant(
     "no companions",
     "nothing is put beside a finalizer, which peers take for a phantom after a while",
     "admission.marking:apps_of",
@@ -84,8 +119,8 @@ class _NoMarkers:
     def __init__(self, census: Any) -> None:
         self._census = census
 
-    def read(self) -> Census:
-        census: Census = self._census.read()
+    def read(self, *, urgent: bool = False) -> Census:
+        census: Census = self._census.read(urgent=urgent)
         return replace(census, markers=())
 
     def glance(self) -> Census:
@@ -106,6 +141,16 @@ _mutant(
     lambda right: (
         lambda ledger, me, claims, known, *rest: right(
             ledger, me, claims, replace(known, submitters={}, missing=frozenset()), *rest
+        )
+    ),
+)
+_mutant(
+    "markers make nobody known",
+    "a lost ledger is whole though a submitter is missing that only its markers name",
+    "admission.restoration:restore",
+    lambda right: (
+        lambda ledger, me, claims, known, *rest: right(
+            ledger, me, claims, replace(known, missing=frozenset()), *rest
         )
     ),
 )

@@ -51,6 +51,7 @@ def nothing(*_: object, **__: object) -> None:
 def cluster_mutants() -> dict[str, Mutant]:
     """All of them, by name."""
     from blastyard.testing.cluster import (  # noqa: F401, PLC0415  (registering is what they are for)
+        courtesy_mutants,
         marker_mutants,
         slot_mutants,
     )

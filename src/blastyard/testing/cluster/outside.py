@@ -7,90 +7,64 @@ from typing import TYPE_CHECKING, Final
 
 from blastyard.admission.ledger import HoldState
 from blastyard.kube.rbac import ledger_name, submit_lease_name
+from blastyard.kube.resource import CONFIGMAPS, JOBS, LEASES, Resource
 from blastyard.kube.wire import Call
-from blastyard.testing.cluster.schedule import Event, Happening
-from blastyard.testing.cluster.service import Operator, Service
+from blastyard.testing.cast import Errand
+from blastyard.testing.cluster.service import Operator
 from blastyard.testing.cluster.wire import NAMESPACE, ObservedWire
-from blastyard.testing.schedule import Kind, Role, order_name
+from blastyard.testing.outside import OPERATOR_SLOT, Outside
+from blastyard.testing.schedule import Deed, Intervention, Role, order_name
 
 if TYPE_CHECKING:
     from blastyard.testing.cluster.world import ClusterWorld
 
-OPERATOR_SLOT: Final = 90
 _MACHINE: Final = 90
 _KINDS: Final = ("leases", "jobs", "configmaps")
 
 
-class Outside:
-    """Does the events of a schedule."""
+class ClusterOutside(Outside):
+    """Does the interventions of a schedule."""
+
+    _world: ClusterWorld
 
     def __init__(self, world: ClusterWorld) -> None:
-        self._world = world
-        self._errands = 0
+        super().__init__(world)
         self._hand = ObservedWire(world, None, "kubectl-edit")
-        self._under_way: list[Operator] = []
 
-    def operator(self) -> Operator:
-        """A short process of an operator."""
-        self._errands += 1
-        operator = Operator(self._world, OPERATOR_SLOT, Role(Kind.COMMAND, _MACHINE), self._errands)
-        self._world.everyone[operator.name] = operator
-        self._under_way.append(operator)
-        return operator
+    def errand(self, account: int = _MACHINE) -> Errand:
+        """A short process of an operator, on a machine of its own."""
+        return super().errand(account)
 
-    def put_right(self, ceiling: int) -> None:
-        """What operators have not done by now they leave undone; nothing stays closed or parked."""
-        for errand in self._under_way:
-            if not errand.dead:
-                errand.crash(0.0)
+    def _operator(self, role: Role, number: int) -> Errand:
+        return Operator(self._world, OPERATOR_SLOT, role, number)
 
-        def open_up(errand: object) -> None:
-            assert isinstance(errand, Operator)
-            errand.gate.change_policy(errand.name, ceiling=ceiling)
-            for name in list(errand.gate.ledger().tickets):
-                errand.gate.unpark(name)
+    def _do(self, deed: Intervention) -> None:
+        match deed.deed:
+            case Deed.LOSE_LEDGER:
+                self._delete(CONFIGMAPS, ledger_name(NAMESPACE))
+            case Deed.LOSE_LEASE:
+                self._delete(LEASES, submit_lease_name(NAMESPACE))
+            case Deed.LOSE_FINALIZER | Deed.PEER_CANCEL:
+                self._cancel(deed)
+            case Deed.COMPACT | Deed.SILENCE | Deed.CUT | Deed.DROP:
+                self._to_watches(deed)
+            case Deed.STRANGER_FREEZE | Deed.STRANGER_CRASH:
+                self._to_stranger(deed)
+            case _:
+                super()._do(deed)
 
-        self.operator().run(open_up, tries=200)
-
-    def do(self, event: Event) -> None:
-        """Do one, now."""
-        world = self._world
-        world.note(f"{event.what} {event.target} {event.value}")
-        match event.what:
-            case Happening.CEILING | Happening.PARK:
-                self.operator().run(lambda operator: self._ask(operator, event))
-            case Happening.LOSE_LEDGER:
-                self._delete("core", "configmaps", ledger_name(NAMESPACE))
-            case Happening.LOSE_LEASE:
-                self._delete("coordination.k8s.io", "leases", submit_lease_name(NAMESPACE))
-            case Happening.LOSE_FINALIZER | Happening.PEER_CANCEL:
-                self._cancel(event)
-            case Happening.CLOCK:
-                world.clock_was_set = True
-                world.clock.offset += event.value
-            case Happening.DOWN:
-                world.down_until = world.now + event.value
-            case Happening.COMPACT | Happening.SILENCE | Happening.CUT | Happening.DROP:
-                self._to_watches(event)
-            case Happening.FREEZE | Happening.CRASH | Happening.STOP:
-                self._to_process(event)
-            case Happening.STRANGER_FREEZE | Happening.STRANGER_CRASH:
-                self._to_stranger(event)
-
-    def _ask(self, errand: object, event: Event) -> None:
-        assert isinstance(errand, Operator)
-        if event.what is Happening.CEILING:
-            errand.gate.change_policy(errand.name, ceiling=int(event.value))
+    def _ask(self, errand: Errand, deed: Intervention) -> None:
+        if deed.deed is Deed.PARK:
+            errand.gate.park(order_name(deed.target), errand.name)
         else:
-            errand.gate.park(order_name(event.target), errand.name)
+            super()._ask(errand, deed)
 
     # -- by hand -------------------------------------------------------------------------------
 
-    def _delete(self, group: str, plural: str, name: str) -> None:
-        root = "/api/v1" if group == "core" else f"/apis/{group}/v1"
-        self._hand.send(Call("DELETE", f"{root}/namespaces/{NAMESPACE}/{plural}/{name}"))
+    def _delete(self, resource: Resource, name: str) -> None:
+        self._hand.send(Call("DELETE", resource.path(NAMESPACE, name)))
 
-    def _cancel(self, event: Event) -> None:
+    def _cancel(self, deed: Intervention) -> None:
         """A search of ours that runs in the cluster: its companions, or its finalizer."""
         world = self._world
         ledger = world.observer.ledger_rules.ledger
@@ -106,59 +80,42 @@ class Outside:
         )
         if not running:
             return
-        id_ = running[event.target % len(running)]
-        apps = "finalizer" if event.what is Happening.LOSE_FINALIZER else "blast,submit"
-        world.note(f"{event.what}: {id_}")
+        id_ = running[deed.target % len(running)]
+        apps = "finalizer" if deed.deed is Deed.LOSE_FINALIZER else "blast,submit"
+        world.note(f"{deed.deed}: {id_}")
         world.observer.cancelled |= {world.ids[id_], world.slot_of(id_), id_}
-        if event.what is Happening.PEER_CANCEL:
+        if deed.deed is Deed.PEER_CANCEL:
             world.zombies.add(id_)
         self._hand.send(
             Call(
                 "DELETE",
-                f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs",
+                JOBS.path(NAMESPACE),
                 {"labelSelector": f"app in ({apps}),elb-job-id={id_}"},
                 json.dumps({"propagationPolicy": "Background"}).encode(),
             )
         )
 
-    def _to_watches(self, event: Event) -> None:
+    def _to_watches(self, deed: Intervention) -> None:
         watches = self._world.api.watches
-        plural = _KINDS[event.target % len(_KINDS)]
-        match event.what:
-            case Happening.COMPACT:
+        plural = _KINDS[deed.target % len(_KINDS)]
+        match deed.deed:
+            case Deed.COMPACT:
                 self._world.api.compact()
                 self._world.api.expire_pages()
                 watches.cut()
-            case Happening.SILENCE:
+            case Deed.SILENCE:
                 watches.silence(plural)
-            case Happening.CUT:
+            case Deed.CUT:
                 watches.cut(plural)
             case _:
-                watches.drop_next(plural, count=max(1, int(event.value)))
+                watches.drop_next(plural, count=max(1, int(deed.value)))
 
-    # -- processes -----------------------------------------------------------------------------
-
-    def _to_process(self, event: Event) -> None:
-        actor = self._world.slots.get(event.target)
-        if actor is None or actor.dead:
-            return
-        if event.what is Happening.FREEZE:
-            actor.frozen_until = max(actor.frozen_until, self._world.now + event.value)
-        elif event.what is Happening.CRASH:
-            actor.crash(event.value)
-        elif isinstance(actor, Service):
-            actor.stop()
-        else:
-            stop = getattr(actor, "stop", None)
-            if stop is not None:
-                stop()
-
-    def _to_stranger(self, event: Event) -> None:
+    def _to_stranger(self, deed: Intervention) -> None:
         strangers = list(self._world.strangers.values())
         if not strangers:
             return
-        stranger = strangers[event.target % len(strangers)]
-        if event.what is Happening.STRANGER_FREEZE:
-            stranger.frozen_until = max(stranger.frozen_until, self._world.now + event.value)
+        stranger = strangers[deed.target % len(strangers)]
+        if deed.deed is Deed.STRANGER_FREEZE:
+            stranger.frozen_until = max(stranger.frozen_until, self._world.now + deed.value)
         else:
-            stranger.crash(event.value)
+            stranger.crash(deed.value)

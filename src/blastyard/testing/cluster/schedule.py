@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from blastyard.testing import schedule as machine
 from blastyard.testing.foreign.kind import SERVICE, Kind
 from blastyard.testing.schedule import Order, Schedule
 from blastyard.testing.wire_fault import Ailment
@@ -59,50 +58,11 @@ class Stranger:
     cancel_every: int = 0
 
 
-class Happening(StrEnum):
-    """What comes from outside the processes."""
-
-    CEILING = "ceiling"
-    PARK = "park"
-    LOSE_LEDGER = "lose_ledger"
-    LOSE_LEASE = "lose_lease"
-    LOSE_FINALIZER = "lose_finalizer"
-    """Somebody deletes the finalizer of a search by hand."""
-    CLOCK = "clock"
-    """The API server's clock is put back."""
-    DOWN = "down"
-    COMPACT = "compact"
-    """The server forgets what happened so far."""
-    SILENCE = "silence"
-    """All watches become half open."""
-    CUT = "cut"
-    DROP = "drop"
-    """The next events go unheard."""
-    FREEZE = "freeze"
-    CRASH = "crash"
-    STOP = "stop"
-    STRANGER_FREEZE = "stranger_freeze"
-    STRANGER_CRASH = "stranger_crash"
-    PEER_CANCEL = "peer_cancel"
-    """A stranger cancels a search of ours, as strangers do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One happening. ``target`` is a slot, order or stranger, ``value`` a number or seconds."""
-
-    at: float
-    what: Happening
-    target: int = 0
-    value: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class ClusterSchedule(Schedule):
     """One run. ``seed`` and ``picks`` as on one machine."""
 
     strangers: tuple[Stranger, ...] = ()
-    events: tuple[Event, ...] = ()
     ailments: Mapping[Ailment, float] = field(default_factory=dict)
     """How likely each line of a watch suffers so."""
     marker_seconds: float = 300.0
@@ -114,12 +74,10 @@ class ClusterSchedule(Schedule):
     keeper: bool = True
     """Whether a service looks after what is left, once nothing goes wrong any more."""
 
-
-def described(schedule: ClusterSchedule) -> list[str]:
-    """A schedule in lines, for people."""
-    lines = machine.described(schedule)
-    lines += [f"stranger: {one}" for one in schedule.strangers]
-    lines += [f"at {one.at:.3f}: {one}" for one in schedule.events]
-    if schedule.ailments:
-        lines.append(f"watches: {dict(schedule.ailments)}")
-    return lines
+    def described(self) -> list[str]:
+        """See the machine's."""
+        lines = Schedule.described(self)
+        lines += [f"stranger: {one}" for one in self.strangers]
+        if self.ailments:
+            lines.append(f"watches: {dict(self.ailments)}")
+        return lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from blastyard.testing.cluster.actor import OnCluster
 
 if TYPE_CHECKING:
     from blastyard.testing.cluster.world import ClusterWorld
-    from blastyard.testing.schedule import Role
 
 
 class Service(OnCluster, Runner):
@@ -36,10 +34,3 @@ class Operator(OnCluster, Errand):
     """A short process of an operator."""
 
     world: ClusterWorld
-
-    def __init__(self, world: ClusterWorld, slot: int, role: Role, number: int) -> None:
-        super().__init__(world, slot, role, number)
-
-    def begin(self, live: Callable[[], None]) -> None:
-        """See the errand; it follows nothing."""
-        super().begin(live)

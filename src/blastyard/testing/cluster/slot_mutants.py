@@ -11,7 +11,9 @@ import msgspec
 
 from blastyard.admission import lease as leases
 from blastyard.admission.census import Census
-from blastyard.admission.ledger import Ledger
+from blastyard.admission.hold import Reserved
+from blastyard.admission.ledger import Fence, Hold, Ledger
+from blastyard.admission.outcome import Granted
 from blastyard.admission.timing import Timings
 from blastyard.kube.outcome import Object
 from blastyard.testing.cluster.mutants import cluster_mutant as _mutant
@@ -80,6 +82,12 @@ def _without_uid(right: Any) -> Any:
 
 
 _mutant(
+    "a clock of its own on the lease",
+    "who is inside writes when by a clock of its own, which is twenty minutes behind",
+    "admission.lease:format_time",
+    lambda right: lambda at: right(at - timedelta(minutes=20)),
+)
+_mutant(
     "no uid in a write",
     "a lease that was deleted is made again by whoever held it",
     "kube.client:Client._writing",
@@ -122,7 +130,7 @@ _mutant(
     "cached census",
     "a slot is granted on what was seen lately",
     "admission.kubernetes.jobs:KubernetesCensus.read",
-    lambda right: lambda self: self.glance() if self._follows() else right(self),
+    lambda right: lambda self, **how: self.glance() if self._follows() else right(self, **how),
 )
 
 
@@ -161,6 +169,12 @@ _mutant(
     _alone_for_hours,
 )
 _mutant(
+    "a partial submission is adopted",
+    "what a dead command has left half done is taken for its submission",
+    "admission.census:Census.has_finalizer",
+    lambda _: lambda self, name: name in self.sightings,
+)
+_mutant(
     "no fence check",
     "a confirmation counts for whatever hold the search has now",
     "admission.hold:_mine",
@@ -185,6 +199,31 @@ _mutant(
     lambda right: (
         lambda known, now: msgspec.structs.replace(right(known, now), uid="ledger", fence=0)
     ),
+)
+
+
+def _under_the_old_fence(right: Any) -> Any:
+    def resume(ledger: Ledger, hold: Hold, *rest: Any) -> Any:
+        outcome = right(ledger, hold, *rest)
+        if not isinstance(outcome, Reserved):
+            return outcome
+        holds = {
+            name: msgspec.structs.replace(one, fence=min(one.fence, hold.fence))
+            if one.ticket == hold.ticket
+            else one
+            for name, one in outcome.ledger.holds.items()
+        }
+        after = msgspec.structs.replace(outcome.ledger, holds=holds)
+        return Reserved(after, Granted(Fence(ledger.uid, hold.fence)))
+
+    return resume
+
+
+_mutant(
+    "resumed under its old fence",
+    "an attempt that resumes a hold has the fence of the attempt before it",
+    "admission.hold:_resume",
+    _under_the_old_fence,
 )
 
 

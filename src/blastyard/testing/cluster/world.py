@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -67,7 +67,6 @@ class ClusterWorld(World):
         self.timings = replace(TIMINGS, marker=timedelta(seconds=schedule.marker_seconds))
         self.observer: ClusterObserver = ClusterObserver(self)
         self.requests: dict[int, int] = {}
-        """Per slot, how many requests of its processes arrived."""
         self.commands: list[SubmitCommand] = []
         self.strangers: dict[str, StrangerProcess] = {}
         self.ids: dict[str, str] = {order.name: order.name for order in schedule.orders}
@@ -79,14 +78,17 @@ class ClusterWorld(World):
         self._company: dict[str, float] = {}
         self.zombies: set[str] = set()
         """Ids of searches that somebody has cancelled behind their submitter's back."""
-        self.outcomes: dict[str, str] = {}
-        """What became of submit commands."""
         self._stores: dict[str, SharedSearches] = {}
         self._objects = {
             submit_lease_name(NAMESPACE): self.observer.lease_written,
             ledger_name(NAMESPACE): self.observer.ledger_written,
         }
         self.scheduler.at(TICK_SECONDS, self._tick)
+
+    @property
+    def calls(self) -> Mapping[int, int]:
+        """Per slot, how many requests of its processes arrived at the API server."""
+        return self.requests
 
     def searches_of(self, installation: str) -> SharedSearches:
         """The store of one installation. The rows of all are known to the observer."""
@@ -179,11 +181,11 @@ class ClusterWorld(World):
     # -- what is true --------------------------------------------------------------------------
 
     def live_jobs(self) -> Iterator[tuple[str, str]]:
-        """App and id of every Job that has not ended, markers apart."""
+        """App and id of every Job of a search that has not ended, markers apart."""
         for job in self.api.documents("jobs", NAMESPACE).values():
             labels = job["metadata"].get("labels") or {}
-            if MARKER not in labels and not is_terminal(job):
-                yield labels.get("app", ""), labels.get(SEARCH_ID, "")
+            if "app" in labels and MARKER not in labels and not is_terminal(job):
+                yield labels["app"], labels.get(SEARCH_ID, "")
 
     def slot_of(self, id_: str) -> str:
         """Whose run slot the Jobs with this id use, as far as anybody knows."""

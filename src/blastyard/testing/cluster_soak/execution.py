@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from blastyard.bootstrap.gate import OpenGate
+from blastyard.bootstrap.gate import OpenGate, leaving
 from blastyard.cli.executing import Asked, Execution, code_of
 from blastyard.cli.line import SilentLine, TerminalLine
 from blastyard.domain.errors import BlastyardError, Unavailable
@@ -33,15 +33,10 @@ class ToldExecution(Execution):
     def gate(self) -> Iterator[OpenGate]:
         """See the command."""
         self._site = open_site(self._settings, self._timings, self._tell)
-        opened = self._site.opened
-        try:
+        with leaving(self._site.opened) as opened:
             with suppress(Unavailable):  # it does so again before it queues
                 opened.gate.beat()
             yield opened
-        finally:
-            with suppress(Unavailable):
-                opened.gate.retire()
-            opened.documents.close()
 
     def start(self, line: SilentLine | TerminalLine, deadline: float) -> GuardedCommand:
         """See the command."""

@@ -67,12 +67,16 @@ class Command:
         Raises :class:`CommandFailed` where a name is taken; what was made by then stays, except
         that the original command takes the setup Job away, whoever made it.
         """
-        self._write_scripts(order)
-        for name, app in order.names.items():
-            self._create(order, name, app)
+        self.begin(order)
         if order.finalizer:
             self._wait(finalizer_delay)
             self._create(order, order.finalizer, "finalizer")
+
+    def begin(self, order: Order) -> None:
+        """Everything but the finalizer. Raises as :meth:`submit` does."""
+        self._write_scripts(order)
+        for name, app in order.names.items():
+            self._create(order, name, app)
 
     def _write_scripts(self, order: Order) -> None:
         document = {

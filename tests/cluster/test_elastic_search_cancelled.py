@@ -87,6 +87,7 @@ def test_one_that_runs_and_whose_process_is_dead(remote: Remote) -> None:
 
 def test_one_whose_jobs_a_peer_deletes(remote: Remote) -> None:
     """Peers delete what computes, and leave the finalizer."""
+    remote.plan(Run())
     search_id = remote.submit_to(remote.start())
     running = remote.reaches(search_id, State.RUNNING)
     assert running.remote is not None

@@ -34,7 +34,7 @@ class ElasticRig:
 
     def _engine(self) -> ElasticBlastEngine:
         elastic = self._elastic
-        followed = Followed(elastic.objects, lambda _: None, CLOCK.monotonic)
+        followed = Followed(elastic.objects.look_at, lambda _: None, CLOCK.monotonic)
         return ElasticBlastEngine(elastic.runner(), elastic.objects, followed, str(elastic.results))
 
     def errand(self, search_id: str, attempt: int = 1) -> Errand:

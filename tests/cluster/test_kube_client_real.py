@@ -171,5 +171,5 @@ def test_jobs_are_decoded_to_what_is_needed_of_them(stage: Stage) -> None:
 
     (seen,) = map(sight, listing.items)
     assert (seen.name, seen.app, seen.search, seen.has_ended) == ("a", "finalizer", "s", False)
-    assert seen.deadline_seconds == 60
-    assert seen.created_at.tzinfo is not None
+    assert seen.counted.deadline_seconds == 60
+    assert seen.counted.created_at.tzinfo is not None

@@ -82,6 +82,7 @@ def tree(
     lock = "".join(entry for entry in entries if entry.partition("==")[0] in SMALL)
     (folder / "requirements.txt").write_text(lock)
     (folder / "requirements-dev.txt").write_text(lock)
+    (folder / "requirements-team.txt").write_text(lock)
     package = folder / "src" / "blastyard"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("def main() -> None:\n    print('it works')\n")

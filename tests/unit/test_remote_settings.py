@@ -21,9 +21,7 @@ def test_a_cluster_and_a_results_location_are_enough() -> None:
 
 def test_all_that_is_missing_is_said_at_once() -> None:
     with pytest.raises(Misconfigured) as raised:
-        read_settings(
-            {"BLASTYARD_ENGINE": "elastic-blast", "BLASTYARD_SUBMIT_TEMPLATE": "elb.ini"}
-        )
+        read_settings({"BLASTYARD_ENGINE": "elastic-blast", "BLASTYARD_SUBMIT_TEMPLATE": "elb.ini"})
     assert "needs BLAST_COORD_BACKEND=k8s" in raised.value.message
     assert "BLASTYARD_SUBMIT_TEMPLATE must be an absolute path" in raised.value.message
 

@@ -6,7 +6,7 @@ of the document store says when something changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 
@@ -53,6 +53,8 @@ class Gate(Queue):
             self.record, self.outlook, self.marking, settings.shared, self.observer
         )
         self._entry = Entry(self._inside)
+        self.reach: Callable[[], object] = lambda: None
+        """Asks our own store anything; raises ``Unavailable`` while it does not answer."""
 
     # -- signs of life -------------------------------------------------------------------------
 
@@ -60,8 +62,11 @@ class Gate(Queue):
         """Give a sign of life, go on holding Gate A where inside, retry releases that failed.
 
         Called every ``timings.beat`` from a thread of its own, so that busy work starves nothing.
+        Whoever cannot reach its own store gives none: nothing that waits there can go on, and what
+        it ran cannot be claimed.
         """
         self._entry.renew()
+        self.reach()
         self._roster.beat(self.outlook.policy)
         self.heal()
 

@@ -131,7 +131,7 @@ def _engine(settings: Settings, opened: OpenGate, connection: Connection) -> Rem
     )
     runner = SubmitRunner(setup, Probe(clock.monotonic), clock.now)
     objects = SearchObjects(connection.client, clock.monotonic, _nap)
-    followed = Followed(objects, opened.sign, clock.monotonic)
+    followed = Followed(objects.look_at, opened.sign, clock.monotonic)
     return ElasticBlastEngine(runner, objects, followed, _results(settings, template))
 
 

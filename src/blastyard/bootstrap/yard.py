@@ -134,6 +134,7 @@ def open_yard(
     store = seam.store(open_search_store(settings, home.database))
     opened = open_gate(settings, me, lambda: claims(store), signed_on=signed_on, seam=seam)
     gate, clock = opened.gate, opened.clock
+    gate.reach = store.now
     toolchain = Toolchain(settings.path)
     files = SearchFiles(home.searches, clock)
     database_files = DatabaseFiles(toolchain)

@@ -15,7 +15,9 @@
     runner          the parts above, put together
     sight           what carries an id in the namespace, and what that means
     objects         the same, asked for and deleted
+    followed        the same, asked for only when something has changed
     location        where results are put
     batch           which files of a location are the result, and whether all are there
     collection      the result, as one file
+    engine          all of it, as the port of what outlives its process asks for it
 """

@@ -7,12 +7,11 @@ the same, all that were looked at lately are asked for at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from blastyard.engine.elastic_blast.objects import SearchObjects
 from blastyard.engine.elastic_blast.sight import Sight
 
 FRESH_SECONDS: Final = 25.0
@@ -33,17 +32,18 @@ class _Known:
 class Followed:
     """Looks at searches that run. Thread-safe.
 
-    ``sign(name)`` is something that differs when the Jobs of a search have changed; ``None`` when
-    they are not followed. ``monotonic`` is the clock of the answers' age.
+    ``look_at`` asks for several at once. ``sign(name)`` is something that differs when the Jobs of
+    a search have changed; ``None`` when they are not followed. ``monotonic`` is the clock of the
+    answers' age.
     """
 
     def __init__(
         self,
-        objects: SearchObjects,
+        look_at: Callable[[Iterable[str]], dict[str, Sight]],
         sign: Callable[[str], object],
         monotonic: Callable[[], float],
     ) -> None:
-        self._objects = objects
+        self._look_at = look_at
         self._sign = sign
         self._monotonic = monotonic
         self._lock = Lock()
@@ -76,7 +76,7 @@ class Followed:
             old = {n for n, k in self._known.items() if now - k.asked_at >= FRESH_SECONDS / 2}
         # read before the Jobs are: what changes in between differs, and is asked for again
         signs = {each: self._sign(each) for each in old | {name}}
-        sights = self._objects.look_at(signs)
+        sights = self._look_at(signs)
         with self._lock:
             for each, sight in sights.items():
                 before = self._known.get(each)

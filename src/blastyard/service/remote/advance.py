@@ -71,9 +71,11 @@ class RemoteAdvance(Step):
         return replace(waits, delay=min(left, waits.delay)) if isinstance(waits, Wait) else waits
 
     def _block(self, search: Search, phase: str | None) -> None:
-        """Have its ticket say that it waits for something else than its turn, or no more."""
+        """Have its ticket say that it waits for its time, or no more."""
         ticket = self._gate.lately().tickets.get(search.id)
-        if search.not_before_at is not None and ticket is not None and ticket.blocked != phase:
+        if ticket is None or ticket.blocked == Phase.WAITING_FOR_DATABASE:
+            return
+        if ticket.blocked != phase:
             self._gate.block(search.id, phase)
 
     def _attempt(self, search: Search) -> Done | Wait:

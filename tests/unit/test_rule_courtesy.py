@@ -16,6 +16,7 @@ from blastyard.admission.courtesy import (
     is_owed,
     owe,
     slot_left_until,
+    usable,
 )
 from blastyard.admission.hold import Attempt, end
 from blastyard.admission.ledger import Courtesy, Ledger
@@ -255,3 +256,25 @@ def test_whatever_was_owed_a_free_slot_is_taken_in_the_end(
             queue.ask(name)
         queue.pass_time(TICK)
         assert queue.now - free_at <= 3 * TIMINGS.courtesy
+
+
+# -- whose turn it is meanwhile --------------------------------------------------------------------
+
+
+def test_a_slot_that_is_left_alone_is_nobodys_turn_and_a_second_one_begins_a_turn() -> None:
+    """Who learns first of the second slot must not take the head for one that let its turn go."""
+    ledger = owing(3, "s1", "s2")
+    left = msgspec.structs.replace(ledger, courtesy=Courtesy(NOW, NOW))
+
+    assert usable(left, 1, NOW + TICK, TIMINGS) == 0
+    assert usable(left, 2, NOW + TICK, TIMINGS) == 2
+    assert usable(left, 1, NOW + TIMINGS.courtesy, TIMINGS) == 1
+    assert usable(ledger, 1, NOW, TIMINGS) == 1, "nobody has written yet that it is left alone"
+
+
+def test_nothing_is_usable_while_gate_a_is_left_free_after_long_use() -> None:
+    used = Courtesy(used_since=NOW - TIMINGS.unbroken_use, used_at=NOW)
+    ledger = msgspec.structs.replace(new_ledger(3), courtesy=used)
+
+    assert usable(ledger, 3, NOW + TICK, TIMINGS) == 0
+    assert usable(ledger, 3, NOW + TIMINGS.courtesy, TIMINGS) == 3

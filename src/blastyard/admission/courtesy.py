@@ -91,6 +91,13 @@ def paused_until(ledger: Ledger, now: datetime, timings: Timings) -> datetime | 
     return until if now < until else None
 
 
+def usable(ledger: Ledger, free: int, now: datetime, timings: Timings) -> int:
+    """How many of the free slots searches of ours may take now."""
+    if paused_until(ledger, now, timings) is not None:
+        return 0
+    return 0 if free == 1 and is_left(ledger, now, timings) else free
+
+
 def used(ledger: Ledger, now: datetime, timings: Timings) -> Ledger:
     """Gate A is used from now on."""
     since, at = ledger.courtesy.used_since, ledger.courtesy.used_at

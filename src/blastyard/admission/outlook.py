@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from blastyard.admission import restoration
+from blastyard.admission import courtesy, restoration
 from blastyard.admission.census import Census, CensusReader, counted, room
 from blastyard.admission.ledger import Ledger, Policy, Submitter
 from blastyard.admission.markers import Markers, NoMarkers
@@ -75,7 +75,7 @@ class Outlook:
         self.policy: Policy | None = None
         """The latest policy seen."""
         self.room_since: datetime | None = None
-        """Since when a slot was seen to be free, in a shared namespace; ``None`` = none is."""
+        """Since when a slot was seen to be there for us, where others see it too; ``None`` = none."""
         self._record = record
         self._roster = roster
         self._me = me
@@ -104,7 +104,7 @@ class Outlook:
         ledger = brought_up(ledger, seen, timings, shared=self._settings.shared)
         census = counted(ledger, census, now, timings)
         if self._settings.shared:
-            free = room(ledger, census)
+            free = courtesy.usable(ledger, room(ledger, census), now, timings)
             self.room_since = (self.room_since or now) if free else None
         return Look(ledger, now, submitters, alive, census)
 

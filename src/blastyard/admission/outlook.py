@@ -75,7 +75,7 @@ class Outlook:
         self.policy: Policy | None = None
         """The latest policy seen."""
         self.room_since: datetime | None = None
-        """Since when a slot was seen to be there for us, where others see it too; ``None`` = none."""
+        """Since when a slot was there for us, in a shared namespace; ``None`` = none is."""
         self._record = record
         self._roster = roster
         self._me = me

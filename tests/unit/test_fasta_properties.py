@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from blastyard.domain.errors import CallerMistake
@@ -89,7 +89,9 @@ def test_the_position_of_a_stray_letter_is_right(data: bytes, where: int, stray:
     number = inside[where % len(inside)]
     column = where % (len(lines[number]) + 1)
     lines[number] = lines[number][:column] + stray + lines[number][column:]
-    result = outcome(["\n".join(lines).encode()])
+    text = "\n".join(lines)
+    assume("\x00" not in text[:4])  # so early it is the mark of a text in UTF-16 or UTF-32
+    result = outcome([text.encode()])
     assert result[0] in ("query_letters", "query_wrong_type")
     assert str(result[1]).startswith(f"q.fa, line {number + 1}, column {column + 1}: ")
 

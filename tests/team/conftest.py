@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from team_stage import Team
+from team_stage import Backend, Team
 
 from blastyard.testing.azurite_pytest import (  # noqa: F401
     azurite,
@@ -28,14 +27,6 @@ from blastyard.testing.redis_pytest import (  # noqa: F401
     redis_program,
     redis_server,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Backend:
-    """Where an installation keeps what it shares."""
-
-    store: str
-    admission: str
 
 
 @pytest.fixture

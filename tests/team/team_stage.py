@@ -21,6 +21,14 @@ _NUMBERS = count(1)
 
 
 @dataclass(frozen=True, slots=True)
+class Backend:
+    """Where an installation keeps what it shares."""
+
+    store: str
+    admission: str
+
+
+@dataclass(frozen=True, slots=True)
 class Team:
     """An installation: its environment, and a query that finds hits in ``genes``."""
 

@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from threading import Event
 
-import msgspec
-
 from blastyard.admission.gate import Gate
 from blastyard.admission.kubernetes.documents import KubernetesDocumentStore
 from blastyard.admission.kubernetes.jobs import KubernetesCensus, KubernetesMarkers
@@ -22,13 +20,18 @@ from blastyard.admission.onlooker import Passed
 from blastyard.admission.outlook import GateSettings, Surroundings
 from blastyard.admission.restoration import Claim
 from blastyard.admission.tending import Tending
-from blastyard.bootstrap.backend import installation_of, is_shared_by_machines
-from blastyard.bootstrap.gate import OpenGate, pid_space, timings
+from blastyard.bootstrap.backend import is_shared_by_machines
+from blastyard.bootstrap.gate import (
+    OpenGate,
+    is_gone_elsewhere,
+    is_of_this_machine,
+    timings,
+    told_apart,
+)
 from blastyard.bootstrap.instrument import SILENT, Followed, Instruments, instruments_of
 from blastyard.bootstrap.seam import PLAIN, Seam
 from blastyard.domain.clock import SystemClock
 from blastyard.domain.errors import PASSING, Unavailable
-from blastyard.engine.process import Process, boot_id
 from blastyard.kube.client import Client
 from blastyard.kube.config import Target, Wanted, find
 from blastyard.kube.http import HttpWire
@@ -65,17 +68,6 @@ def connect(settings: Settings, instruments: Instruments = SILENT) -> Connection
     return Connection(target, wire, client, instruments)
 
 
-def on_cluster(me: Submitter, settings: Settings) -> Submitter:
-    """The same submitter under a name that means something to other machines as well."""
-    installation = installation_of(settings, me.kind)
-    return msgspec.structs.replace(
-        me,
-        name=f"{me.name}-{installation}",
-        installation=installation,
-        pid_space=pid_space(),
-    )
-
-
 def _nap(seconds: float) -> None:
     Event().wait(seconds)
 
@@ -83,11 +75,10 @@ def _nap(seconds: float) -> None:
 def is_gone(submitter: Submitter, own: str) -> bool:
     """Whether a submitter has certainly ended, as far as this machine can tell. ``own`` is the
     installation whose processes all run here; empty when its store is shared by machines."""
-    here = submitter.boot_id == boot_id() and submitter.pid_space == pid_space()
-    if here:
-        return not Process(submitter.pid, submitter.pid_started).is_alive()
+    if is_of_this_machine(submitter):
+        return is_gone_elsewhere(submitter)
     # a data folder is not shared between machines: its earlier processes ended with a restart
-    return submitter.installation == own
+    return bool(own) and submitter.installation == own
 
 
 def _passed(each: Passed) -> None:
@@ -147,7 +138,7 @@ def assembled(
 
     documents = seam.documents(KubernetesDocumentStore(client, informer, clock.monotonic, close))
     chosen = seam.timings or timings(settings)
-    me = on_cluster(me, settings)
+    me = told_apart(me, settings)
     own = "" if is_shared_by_machines(settings) else me.installation
     around = Surroundings(
         clock.monotonic,

@@ -136,8 +136,13 @@ def is_gone(submitter: Submitter) -> bool:
 
 def is_gone_elsewhere(submitter: Submitter) -> bool:
     """The same where other machines may take part: of their processes only silence tells."""
-    here = submitter.boot_id == boot_id() and submitter.pid_space == pid_space()
-    return here and not Process(submitter.pid, submitter.pid_started).is_alive()
+    alive = Process(submitter.pid, submitter.pid_started).is_alive
+    return is_of_this_machine(submitter) and not alive()
+
+
+def is_of_this_machine(submitter: Submitter) -> bool:
+    """Whether its process number means something here."""
+    return submitter.boot_id == boot_id() and submitter.pid_space == pid_space()
 
 
 @cache
@@ -148,12 +153,15 @@ def pid_space() -> int:
 
 def told_apart(me: Submitter, settings: Settings) -> Submitter:
     """The same submitter under a name that no process of another machine can have."""
-    if not (settings.on_redis or is_shared_by_machines(settings)):
+    of_machines = settings.on_redis or is_shared_by_machines(settings)
+    if not (of_machines or settings.on_cluster):
         return me
     installation = installation_of(settings, me.kind)
+    # a folder has one machine, whose process numbers are different; containers all begin with 1
+    token = f"-{secrets.token_hex(3)}" if of_machines else ""
     return msgspec.structs.replace(
         me,
-        name=f"{me.name}-{secrets.token_hex(3)}-{installation}",
+        name=f"{me.name}{token}-{installation}",
         installation=installation,
         pid_space=pid_space(),
     )

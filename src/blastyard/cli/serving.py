@@ -31,10 +31,11 @@ def run(settings: Settings, host: str, port: int, *, as_json: bool) -> int:
 def replica(settings: Settings, host: str, port: int, *, as_json: bool) -> int:
     """Serve until a signal, and leave the searches to workers."""
     from blastyard.bootstrap.team import broker  # noqa: PLC0415  (brings Celery)
-    from blastyard.worker.celery_app import announce  # noqa: PLC0415
 
     log_to_stderr(settings.log_level, settings.log_format)
-    app = broker(settings)
+    app = broker(settings)  # says what is missing, before Celery is asked for more
+    from blastyard.worker.celery_app import announce  # noqa: PLC0415
+
     with Listener.bind(host, port) as listener:
         me = this_process(WEB, listener.address)
         yard = open_yard(settings, me, announce=partial(announce, app))

@@ -46,11 +46,12 @@ def beat() -> int:
     One of them is enough; more do no harm.
     """
     from blastyard.bootstrap.team import broker  # noqa: PLC0415  (help needs none of it)
-    from blastyard.worker.celery_app import beat as send  # noqa: PLC0415
 
     settings = read_settings()
     log_to_stderr(settings.log_level, settings.log_format)
-    app = broker(settings)
+    app = broker(settings)  # says what is missing, before Celery is asked for more
+    from blastyard.worker.celery_app import beat as send  # noqa: PLC0415
+
     print("blastyard beat is at work", flush=True)
     send(app)
     return 0

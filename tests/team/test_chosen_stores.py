@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from team_stage import Team
-
-from conftest import Backend
+from team_stage import Backend, Team
 
 BACKENDS = [
     Backend("sqlite", "redis"),

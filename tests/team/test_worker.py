@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from team_stage import Team, until
+from team_stage import Backend, Team, until
 
 from blastyard.testing.redis_server import RedisServer
-from conftest import Backend
 
 
 @pytest.fixture

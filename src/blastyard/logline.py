@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -71,3 +72,13 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=True)
+
+
+def log_to_stderr(level: str, form: str = "text") -> None:
+    """One line for each event; the web server's own only when something is wrong."""
+    handler = logging.StreamHandler(sys.stderr)
+    words = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonLines() if form == "json" else words)
+    logging.basicConfig(level=level.upper(), handlers=[handler])
+    for chatty in ("uvicorn", "alembic", "httpx2", "kombu", "celery", "azure"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)

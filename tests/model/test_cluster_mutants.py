@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 from story_stage import staged
-from verdict_stage import killed_after, require_that_nothing_is_left_behind
+from verdict_stage import killing_seed, known_seeds, require_that_nothing_is_left_behind
 
 from blastyard.testing.cluster.maker import make
 from blastyard.testing.cluster.mutants import cluster_mutants
 from blastyard.testing.cluster.simulator import run
 
+KNOWN = known_seeds("cluster")
 MOST_SEEDS = 40
 QUICK_SEEDS = 8
 QUICK = (
@@ -42,6 +43,7 @@ IN_SCENES = (
     "no pause after long use",
     "no recount",
     "no settle after a failure",
+    "no fence check",
     "nobody is waited for",
     "resumed under its old fence",
     "submit job before the finalizer",
@@ -54,7 +56,8 @@ BY_CHANCE = sorted(set(cluster_mutants()) - {*QUICK, *REDUNDANT, *IN_SCENES})
 @pytest.mark.parametrize("name", QUICK)
 def test_a_wrong_rule_is_soon_seen(name: str) -> None:
     mutant = cluster_mutants()[name]
-    assert killed_after(mutant, QUICK_SEEDS, make, run) is not None, mutant.wrong
+    known = KNOWN.get(name)
+    assert killing_seed(mutant, QUICK_SEEDS, make, run, known) is not None, mutant.wrong
 
 
 @pytest.mark.slow
@@ -62,7 +65,8 @@ def test_a_wrong_rule_is_soon_seen(name: str) -> None:
 @pytest.mark.parametrize("name", BY_CHANCE)
 def test_a_wrong_rule_is_seen(name: str) -> None:
     mutant = cluster_mutants()[name]
-    assert killed_after(mutant, MOST_SEEDS, make, run) is not None, mutant.wrong
+    known = KNOWN.get(name)
+    assert killing_seed(mutant, MOST_SEEDS, make, run, known) is not None, mutant.wrong
 
 
 def test_every_wrong_rule_is_seen_by_chance_in_a_scene_or_is_said_to_do_no_harm() -> None:

@@ -52,7 +52,7 @@ def test_who_resumes_gives_way_to_a_peer_that_could_not_see_its_reservation(scen
     assert isinstance(one.ask("one", 2), Granted)
 
 
-@fails_with("resumed under its old fence")
+@fails_with("resumed under its old fence", "no fence check")
 def test_an_attempt_that_was_succeeded_cannot_fail_what_its_successor_does(scene: Scene) -> None:
     one = scene.yard("serve-1")
     stay, first = one.admit("one")

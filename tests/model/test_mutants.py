@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from verdict_stage import killed_after, require_that_nothing_is_left_behind
+from verdict_stage import killing_seed, known_seeds, require_that_nothing_is_left_behind
 
 from blastyard.testing.maker import make
 from blastyard.testing.mutant import mutants
 from blastyard.testing.simulator import run
 
+KNOWN = known_seeds("one machine")
 MOST_SEEDS = 4000
 QUICK_SEEDS = 60
 QUICK = (
@@ -35,7 +36,8 @@ QUICK = (
 @pytest.mark.parametrize("name", QUICK)
 def test_a_wrong_rule_is_soon_seen(name: str) -> None:
     mutant = mutants()[name]
-    assert killed_after(mutant, QUICK_SEEDS, make, run) is not None, mutant.wrong
+    known = KNOWN.get(name)
+    assert killing_seed(mutant, QUICK_SEEDS, make, run, known) is not None, mutant.wrong
 
 
 BY_POINTS = ("only older holds",)
@@ -46,7 +48,8 @@ BY_POINTS = ("only older holds",)
 @pytest.mark.parametrize("name", sorted(set(mutants()) - set(QUICK) - set(BY_POINTS)))
 def test_a_wrong_rule_is_seen(name: str) -> None:
     mutant = mutants()[name]
-    assert killed_after(mutant, MOST_SEEDS, make, run) is not None, mutant.wrong
+    known = KNOWN.get(name)
+    assert killing_seed(mutant, MOST_SEEDS, make, run, known) is not None, mutant.wrong
 
 
 def test_a_mutant_says_what_is_wrong_and_leaves_nothing_behind() -> None:

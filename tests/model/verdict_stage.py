@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count, islice
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from blastyard.testing.cluster.schedule import ClusterSchedule
 from blastyard.testing.mutant import Mutant, applied
@@ -15,6 +17,7 @@ from blastyard.testing.schedule import Habitat, Schedule
 from blastyard.testing.simulation import Verdict
 
 Make = Callable[[int], Schedule]
+SEEDS_FILE: Final = Path(__file__).with_name("killing_seeds.json")
 
 
 def seeds_of(make: Make, habitat: Habitat, number: int) -> Iterator[int]:
@@ -48,13 +51,29 @@ def digest(environment: Mapping[str, str], program: str, hash_seed: str) -> byte
     ).stdout
 
 
-def killed_after(mutant: Mutant, most: int, make: Make, run: Callable[[Any], Any]) -> int | None:
-    """How many schedules it took to see that the rule is wrong; ``None`` = it was not seen."""
+def killing_seed(
+    mutant: Mutant,
+    most: int,
+    make: Make,
+    run: Callable[[Any], Verdict[Schedule]],
+    known: int | None = None,
+) -> int | None:
+    """A seed whose schedule shows that the rule is wrong, if one of so many does.
+
+    ``known``: the seed that showed it last; it is tried first.
+    """
+    first = [] if known is None else [known]
     with applied(mutant):
-        for number, seed in enumerate(seeds_of(make, mutant.habitat, most), start=1):
+        for seed in [*first, *seeds_of(make, mutant.habitat, most)]:
             if run(make(seed)).violation is not None:
-                return number
+                return seed
     return None
+
+
+def known_seeds(simulated: str) -> Mapping[str, int]:
+    """By mutant, the seeds that ``find_seeds.py`` found for what is ``simulated``."""
+    found: Mapping[str, int] = json.loads(SEEDS_FILE.read_text())[simulated]
+    return found
 
 
 def require_that_nothing_is_left_behind(mutants: Mapping[str, Mutant]) -> None:

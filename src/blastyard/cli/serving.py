@@ -9,8 +9,9 @@ from blastyard.bootstrap.yard import open_yard
 from blastyard.cli import report
 from blastyard.cli.session import visited
 from blastyard.http.listener import Listener
-from blastyard.http.server import log_to_stderr, running_service
 from blastyard.http.server import run as serve
+from blastyard.http.server import running_service
+from blastyard.logline import log_to_stderr
 from blastyard.service.sweep import SERVICE, WEB
 from blastyard.settings import Settings
 

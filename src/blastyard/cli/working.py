@@ -5,7 +5,8 @@ from __future__ import annotations
 from threading import Thread
 from typing import Final
 
-from blastyard.http.server import WORKER_SECONDS, log_to_stderr
+from blastyard.logline import log_to_stderr
+from blastyard.service.step import LAST_STEPS_SECONDS
 from blastyard.service.sweep import WORKER
 from blastyard.settings import read_settings
 
@@ -35,7 +36,7 @@ def worker() -> int:
         serve_messages(app, yard, labour)
     finally:
         labour.stop()
-        thread.join(WORKER_SECONDS)
+        thread.join(LAST_STEPS_SECONDS)
         yard.close()
     return 0
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from socket import socket
@@ -25,15 +24,13 @@ from blastyard.http.app import create_app
 from blastyard.http.bell import Bell
 from blastyard.http.installation import Installation
 from blastyard.http.listener import Listener
-from blastyard.logline import JsonLines
 from blastyard.service.searches import Searches
+from blastyard.service.step import LAST_STEPS_SECONDS
 
 LOG: Final = logging.getLogger(__name__)
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 PATIENCE_SECONDS: Final = 5
 """For requests under way when the service ends."""
-WORKER_SECONDS: Final = 60.0
-"""For steps under way; a step submits at most one search."""
 
 
 class Worker(Protocol):
@@ -84,19 +81,9 @@ def run(yard: Operation, listener: Listener, on_ready: Callable[[str], None]) ->
         finally:
             bell.close()
             worker.stop()
-            thread.join(WORKER_SECONDS)
+            thread.join(LAST_STEPS_SECONDS)
             yard.close()
             LOG.info("ended; what waited or ran is left to others")
-
-
-def log_to_stderr(level: str, form: str = "text") -> None:
-    """One line for each event; the web server's own only when something is wrong."""
-    handler = logging.StreamHandler(sys.stderr)
-    words = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
-    handler.setFormatter(JsonLines() if form == "json" else words)
-    logging.basicConfig(level=level.upper(), handlers=[handler])
-    for chatty in ("uvicorn", "alembic", "httpx2", "kombu", "celery", "azure"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def _config(app: object) -> uvicorn.Config:

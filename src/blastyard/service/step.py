@@ -24,6 +24,8 @@ from blastyard.store.port import SearchStore, Stale
 
 FLOOR = timedelta(seconds=30)
 """How often a waiting search is looked at when no event wakes it."""
+LAST_STEPS_SECONDS = 60.0
+"""How long a process that ends waits for steps under way; a step submits at most one search."""
 
 
 class Step(ABC):

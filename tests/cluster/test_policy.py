@@ -103,8 +103,25 @@ def people(control_plane: ControlPlane) -> Iterator[People]:
         yield made
 
 
+@pytest.fixture(scope="session")
+def followed_parameters(control_plane: ControlPlane) -> None:
+    """Policies that stay, of a namespace that does not exist.
+
+    With the last policy that takes a ConfigMap the API server ends its watch of them for good, and
+    would judge the next policy's tests by what it saw last.
+    """
+    for each in policy.manifests("nowhere"):
+        kept = control_plane.admin.send("POST", f"{API}/{_plural(each)}", each)
+        assert kept.status in (201, 409), kept.document
+
+
+def _plural(manifest: Manifest) -> str:
+    kind = "policies" if manifest["kind"].endswith("Policy") else "policybindings"
+    return f"validatingadmission{kind}"
+
+
 @pytest.fixture
-def policies(control_plane: ControlPlane) -> Iterator[Policies]:
+def policies(control_plane: ControlPlane, followed_parameters: None) -> Iterator[Policies]:
     """The policies of a namespace; whatever is installed of them is removed afterwards."""
     wanted: dict[str, Sequence[Manifest]] = {}
 
@@ -113,9 +130,7 @@ def policies(control_plane: ControlPlane) -> Iterator[Policies]:
 
     yield of
     for each in chain.from_iterable(wanted.values()):
-        plural = "policies" if each["kind"].endswith("Policy") else "policybindings"
-        name = each["metadata"]["name"]
-        control_plane.admin.send("DELETE", f"{API}/validatingadmission{plural}/{name}")
+        control_plane.admin.send("DELETE", f"{API}/{_plural(each)}/{each['metadata']['name']}")
 
 
 @pytest.fixture

@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+import hypothesis
 import pytest
+
+# How many examples a property is tried with: many, or few with `--hypothesis-profile=quick`.
+hypothesis.settings.register_profile("all", max_examples=100, deadline=None, derandomize=True)
+hypothesis.settings.register_profile(
+    "quick", hypothesis.settings.get_profile("all"), max_examples=20
+)
+hypothesis.settings.load_profile("all")
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 
@@ -64,6 +72,15 @@ def _find(program: str) -> Path | None:
     beside_python = Path(sys.executable).parent / program
     found = str(beside_python) if beside_python.exists() else shutil.which(program)
     return Path(found) if found else None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What ``scripts/soak --deaths`` wants."""
+    parser.addoption(
+        "--every-death",
+        action="store_true",
+        help="kill processes at every point of their lives, not only at one of each kind",
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)

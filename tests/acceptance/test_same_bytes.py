@@ -10,7 +10,6 @@ import io
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,8 @@ from pathlib import Path
 import pytest
 from Bio import SearchIO
 from Bio.Blast import NCBIXML
+
+from blastyard.testing.prompt import run_command
 
 FORMATS = ["0", "5", "6", "6 qseqid sseqid evalue bitscore qcovs btop", "7", "10", "15"]
 CASES = [
@@ -64,7 +65,8 @@ class Material:
         return done.returncode, done.stdout, done.stderr
 
     def blastyard(self, *words: str | Path, stdin: bytes = b"") -> Outcome:
-        return self.run(sys.executable, "-m", "blastyard", *words, stdin=stdin)
+        done = run_command([*map(str, words)], env=self.environment, stdin=stdin, timeout=120)
+        return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture

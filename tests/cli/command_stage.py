@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from blastyard.domain.clock import SystemClock
+from blastyard.testing.prompt import run_command
 
 PATIENCE = 60.0
 monotonic = SystemClock().monotonic
@@ -31,30 +32,27 @@ class Commands:
     def __call__(
         self, *arguments: str | Path, stdin: bytes = b""
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [*COMMAND, *map(str, arguments)],
-            input=stdin,
-            env=self.environment,
-            cwd=self.folder,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        done = self._run(*arguments, stdin=stdin)
         return subprocess.CompletedProcess(
             done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
         )
 
     def bytes(self, *arguments: str | Path) -> bytes:
         """The standard output of a command that succeeds, as it is."""
-        done = subprocess.run(
-            [*COMMAND, *map(str, arguments)],
+        done = self._run(*arguments)
+        done.check_returncode()
+        return done.stdout
+
+    def _run(
+        self, *arguments: str | Path, stdin: bytes = b""
+    ) -> subprocess.CompletedProcess[bytes]:
+        return run_command(
+            [*map(str, arguments)],
             env=self.environment,
             cwd=self.folder,
-            capture_output=True,
+            stdin=stdin,
             timeout=PATIENCE,
-            check=True,
         )
-        return done.stdout
 
     def json(self, *arguments: str | Path) -> Any:
         """What a command that succeeds prints with ``--json``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,6 +18,7 @@ from blastyard.settings import caller_environment, read_settings
 from blastyard.testing.controlplane import ControlPlane
 from blastyard.testing.controlplane_request import MERGE_PATCH
 from blastyard.testing.plain_wire import Access
+from blastyard.testing.prompt import run_command
 from blastyard.testing.proxy import FaultProxy
 
 SCRIPT = """\
@@ -78,13 +78,9 @@ class Lab:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A blastyard command, as a process."""
-        return subprocess.run(
-            [sys.executable, "-m", "blastyard", *words],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
+        done = run_command(words, env=self.environment, timeout=PATIENCE)
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
         )
 
     def through(self, proxy: FaultProxy) -> Path:

@@ -19,6 +19,7 @@ from blastyard.admission.port import ABSENT, LEDGER, SUBMITTER
 from blastyard.settings import caller_environment
 from blastyard.testing.controlplane import ControlPlane
 from blastyard.testing.controlplane_request import MERGE_PATCH
+from blastyard.testing.prompt import run_command
 
 BLASTYARD: Final = [sys.executable, "-m", "blastyard"]
 LONG_AGO: Final = timedelta(hours=3)
@@ -49,14 +50,9 @@ class Operator:
         return replace(self, environment={**self.environment, **more})
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*BLASTYARD, "gate", *words],
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
+        done = run_command(["gate", *words], env=self.environment, timeout=PATIENCE)
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
         )
 
     def json(self, *words: str) -> Any:

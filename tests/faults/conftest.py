@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
@@ -22,6 +22,7 @@ from blastyard.testing.azurite_pytest import (  # noqa: F401
     own_azurite,
     pytest_collection_finish,
 )
+from blastyard.testing.checkpoint import Point
 from blastyard.testing.installation import SHORT, Installation, Nursery
 from blastyard.testing.postgres_pytest import (  # noqa: F401
     module_postgres,
@@ -52,6 +53,14 @@ def nursery() -> Iterator[Nursery]:
     made = Nursery()
     yield made
     made.close()
+
+
+@pytest.fixture
+def deaths(request: pytest.FixtureRequest) -> Callable[[Sequence[Point]], Sequence[Point]]:
+    """Of the points of a life, those at which to kill: all, or the last of each kind."""
+    if request.config.getoption("every_death"):
+        return lambda points: points
+    return lambda points: list({point.name: point for point in points}.values())
 
 
 @pytest.fixture(scope="session")

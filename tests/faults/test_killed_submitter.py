@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from machine_stage import Machine
-from test_killed_worker import require_clean, require_good_end, tell_all
+from test_killed_worker import Deaths, require_clean, require_good_end, tell_all
 
 from blastyard.store.port import Filter
 from blastyard.testing.checkpoint import Point, Strike, recorded
@@ -51,13 +51,13 @@ def killed_at(new_machine: NewMachine, point: Point) -> bool:
 
 
 def test_a_submitter_killed_at_any_step_leaves_a_whole_search_or_none(
-    new_machine: NewMachine, tmp_path: Path
+    new_machine: NewMachine, deaths: Deaths, tmp_path: Path
 ) -> None:
     """Faults R1 and R10: asked again with its key, it is the same search."""
     points = submission(new_machine(), tmp_path / "record")
     assert {point.name.split(":")[2] for point in points} >= {"add", "swap"}
 
-    tell_all(points, lambda point: killed_at(new_machine, point))
+    tell_all(deaths(points), lambda point: killed_at(new_machine, point))
 
 
 def test_a_folder_whose_submitter_was_killed_before_its_search_was_stored_is_removed_a_day_later(

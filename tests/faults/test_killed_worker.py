@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import signal
-import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import pytest
 from machine_stage import Machine
@@ -21,20 +21,17 @@ from blastyard.store.port import Filter
 from blastyard.testing.checkpoint import Point, Strike, recorded
 from blastyard.testing.installation import YardProcess
 
-PARTS = 4
 AT_ONCE = 12
 """Stories told at a time: most of each is waiting for a lease to lapse."""
 
 NewMachine = Callable[..., Machine]
+P = TypeVar("P", bound=Point)
 
 
-def part_of(points: Iterable[Point], part: int) -> list[Point]:
-    """The points of one part; a point is always of the same part, whatever else is recorded."""
-    return [
-        point
-        for point in points
-        if zlib.crc32(f"{point.name} {point.count}".encode()) % PARTS == part
-    ]
+class Deaths(Protocol):
+    """Those of the points of a life at which to kill."""
+
+    def __call__(self, points: Sequence[P]) -> Sequence[P]: ...
 
 
 def life(new_machine: NewMachine, searches: int, record: Path) -> list[Point]:
@@ -98,12 +95,12 @@ def killed_at(new_machine: NewMachine, point: Point) -> bool:
     return died
 
 
-def tell_all(stories: Sequence[Point], story: Callable[[Point], bool]) -> None:
+def tell_all(stories: Sequence[P], story: Callable[[P], bool]) -> None:
     """Tell a story for each point, several at a time; report all that end badly."""
     bad: list[str] = []
     died: list[bool] = []
 
-    def tell(point: Point) -> None:
+    def tell(point: P) -> None:
         try:
             died.append(story(point))
         except BaseException as error:
@@ -116,21 +113,19 @@ def tell_all(stories: Sequence[Point], story: Callable[[Point], bool]) -> None:
     assert sum(died) >= 0.5 * len(stories)
 
 
-@pytest.mark.parametrize("part", range(PARTS))
 def test_a_worker_killed_at_any_write_leaves_searches_that_end_once(
-    new_machine: NewMachine, part: int, tmp_path: Path
+    new_machine: NewMachine, deaths: Deaths, tmp_path: Path
 ) -> None:
     """Faults A11, B12, R1, R4 and R11."""
     points = [point for point in life(new_machine, 2, tmp_path / "record") if point.is_write]
     assert {point.name.split(":")[2] for point in points} >= {"update", "swap", "start", "collect"}
 
-    tell_all(part_of(points, part), lambda point: killed_at(new_machine, point))
+    tell_all(deaths(points), lambda point: killed_at(new_machine, point))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
 def test_a_worker_killed_at_any_read_leaves_searches_that_end_once(
-    new_machine: NewMachine, part: int, tmp_path: Path
+    new_machine: NewMachine, deaths: Deaths, tmp_path: Path
 ) -> None:
     points = [
         point
@@ -138,7 +133,7 @@ def test_a_worker_killed_at_any_read_leaves_searches_that_end_once(
         if not point.is_write and point.name.startswith("step:")
     ]
 
-    tell_all(part_of(points, part), lambda point: killed_at(new_machine, point))
+    tell_all(deaths(points), lambda point: killed_at(new_machine, point))
 
 
 MOMENTS = {
@@ -160,10 +155,11 @@ def orphaned(new_machine: NewMachine, moment: str) -> tuple[Machine, str]:
     return machine, search_id
 
 
-def killed_again_at(new_machine: NewMachine, moment: str, point: Point) -> bool:
+def killed_again_at(new_machine: NewMachine, point: Later) -> bool:
     """A worker killed at a moment, its heir at a point, and the heir of both."""
-    machine, search_id = orphaned(new_machine, moment)
-    heir = machine.installation.start(strike=Strike(point, signal.SIGKILL))
+    machine, search_id = orphaned(new_machine, point.moment)
+    strike = Strike(Point(point.name, point.count), signal.SIGKILL)
+    heir = machine.installation.start(strike=strike)
 
     def over() -> bool:
         ended = machine.installation.yard.store.get(search_id).state.is_terminal
@@ -178,24 +174,38 @@ def killed_again_at(new_machine: NewMachine, moment: str, point: Point) -> bool:
     return died
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_an_heir_killed_at_any_write_leaves_searches_that_end_once(
-    new_machine: NewMachine, moment: str, tmp_path: Path
-) -> None:
-    """Faults B12 and R11: recovery itself is cut short."""
+class Later(Point, frozen=True):
+    """A point in the life of an heir, whose predecessor was killed at a moment."""
+
+    moment: str = ""
+
+
+def points_of_heir(new_machine: NewMachine, moment: str, record: Path) -> list[Later]:
+    """All that a process writes which goes on after a worker was killed at this moment."""
     machine, search_id = orphaned(new_machine, moment)
-    record = tmp_path / "record"
     heir = machine.installation.start(record=str(record)).ready()
     require_good_end(machine, [search_id])
     heir.kill()
-    points = [
-        point
+    return [
+        Later(point.name, point.count, moment)
         for point in recorded(record)
         if point.is_write and not point.name.startswith("heart:")
     ]
 
-    tell_all(points, lambda point: killed_again_at(new_machine, moment, point))
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_an_heir_killed_at_any_write_leaves_searches_that_end_once(
+    new_machine: NewMachine, deaths: Deaths, tmp_path: Path
+) -> None:
+    """Faults B12 and R11: recovery itself is cut short."""
+    points = [
+        point
+        for moment in MOMENTS
+        for point in points_of_heir(new_machine, moment, tmp_path / moment)
+    ]
+
+    tell_all(deaths(points), lambda point: killed_again_at(new_machine, point))
 
 
 def test_an_heir_that_was_there_already_goes_on_with_the_search(new_machine: NewMachine) -> None:

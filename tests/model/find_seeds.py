@@ -7,7 +7,6 @@ The tests try the kept seed first, and look further only when it does not show t
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from test_cluster_mutants import BY_CHANCE, QUICK

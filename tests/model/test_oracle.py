@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.admission import order
@@ -66,14 +66,12 @@ def ledgers(draw: st.DrawFn) -> Ledger:
     )
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
 @given(ledgers())
 def test_the_order_is_the_naive_one(ledger: Ledger) -> None:
     names = [search for search, _, _ in order.fair_order(ledger, NOW)]
     assert names == oracle.fair_order(ledger, NOW)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
 @given(ledgers(), st.sets(st.sampled_from(SUBMITTERS)))
 def test_who_may_go_now_had_to_let_exactly_the_able_ones_ahead_go_first(
     ledger: Ledger, alive: set[str]
@@ -88,7 +86,6 @@ def test_who_may_go_now_had_to_let_exactly_the_able_ones_ahead_go_first(
                 assert (NOW - ledger.turn_at).total_seconds() >= before.seconds
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
 @given(ledgers(), st.sets(st.sampled_from(SUBMITTERS)))
 def test_somebody_may_go_whenever_there_is_room_and_somebody_able(
     ledger: Ledger, alive: set[str]

@@ -176,6 +176,4 @@ class AgendaMoves(RuleBasedStateMachine):
 
 
 TestAgendaMoves = AgendaMoves.TestCase
-TestAgendaMoves.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, derandomize=True
-)
+TestAgendaMoves.settings = settings(stateful_step_count=30)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.domain.errors import CODES
@@ -22,7 +22,6 @@ from blastyard.engine.elastic_blast.said import (
 )
 from blastyard.engine.remote import Failed, NoAnswer, Outcome, Retryable, Submitted
 
-QUICK = settings(max_examples=100, deadline=None, derandomize=True)
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 PROGRESS = "\x1b[33m[1/5] Writing configuration\x1b[0m\n 10 %\r 50 %\r100 %\r\n"
 ACCEPTED: dict[str, Any] = {
@@ -111,7 +110,6 @@ def test_only_what_can_be_an_id_is_taken_for_one() -> None:
     assert came(said=said) == Submitted(("x-1", "y"), "accepted")
 
 
-@QUICK
 @given(st.binary(max_size=600), st.integers(0, 255), st.text(max_size=200))
 def test_any_bytes_and_any_exit_code_come_to_one_outcome(
     out: bytes, code: int, stderr: str
@@ -125,7 +123,6 @@ def test_any_bytes_and_any_exit_code_come_to_one_outcome(
         assert came.failure.next_step
 
 
-@QUICK
 @given(st.binary(max_size=300), st.booleans())
 def test_what_stands_before_the_answer_does_not_change_it(before: bytes, crlf: bool) -> None:
     end = b"\r\n" if crlf else b"\n"
@@ -136,7 +133,6 @@ def test_what_stands_before_the_answer_does_not_change_it(before: bytes, crlf: b
     )
 
 
-@QUICK
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
@@ -336,7 +332,6 @@ def test_a_time_to_wait_is_a_number_or_a_date_within_bounds(
     assert seconds_to_wait(told, NOW) == seconds
 
 
-@QUICK
 @given(st.text() | st.floats() | st.integers() | st.datetimes().map(str))
 def test_a_time_to_wait_never_leaves_its_bounds(told: object) -> None:
     seconds = seconds_to_wait(told, NOW)
@@ -351,7 +346,6 @@ def test_the_time_to_wait_may_stand_in_the_details() -> None:
     assert found.retry_after == 7.0
 
 
-@QUICK
 @given(st.text())
 def test_words_for_a_person_are_one_short_printable_line(text: str) -> None:
     assert worded(text).isprintable()

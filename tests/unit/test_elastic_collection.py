@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn, Protocol
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.domain.errors import Failure, Misconfigured, Unavailable
@@ -22,7 +22,6 @@ from blastyard.engine.elastic_blast.location import Directory, Location, locatio
 from blastyard.engine.elastic_blast.name import cluster_name
 from blastyard.engine.remote import Collected
 
-QUICK = settings(max_examples=100, deadline=None, derandomize=True)
 NAME = cluster_name("5b0c3a52-3a35-4f6e-8a1b-6c2b7d4d9f10", "1")
 WANTED = Wanted(NAME, "blastn", "6")
 
@@ -349,7 +348,6 @@ def test_a_merged_result_needs_every_batch_of_every_part(bucket: Bucket, attempt
     assert "missing: shard_01/batch_000" in failed(bucket, attempt).message
 
 
-@QUICK
 @given(st.sets(st.integers(0, 40), max_size=12), st.sets(st.integers(0, 40), max_size=12))
 def test_a_result_is_whole_exactly_when_each_batch_has_one(
     wanted: set[int], there: set[int]

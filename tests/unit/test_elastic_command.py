@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.domain.clock import SystemClock
@@ -17,7 +17,6 @@ from blastyard.engine.elastic_blast.command import DEFAULT, SubmitCommand
 from blastyard.engine.elastic_blast.execution import Execution
 from blastyard.engine.elastic_blast.probe import Probe
 
-QUICK = settings(max_examples=100, deadline=None, derandomize=True)
 VALUES = {"id": "the-id", "cfg": "/a b/search.ini", "context": "kind", "namespace": "lab"}
 ABLE = "echo 'usage: elastic-blast submit [--cfg FILE] [--json] [--idempotency-key KEY]'"
 UPSTREAM = "echo 'usage: elastic-blast submit [--cfg FILE] [--jsonish] [--dry-run]'"
@@ -65,7 +64,6 @@ def test_a_command_that_cannot_be_meant_is_refused_with_an_example(text: str, pr
     assert DEFAULT in caught.value.next_step
 
 
-@QUICK
 @given(st.dictionaries(st.sampled_from(sorted(VALUES)), st.text(), min_size=4))
 def test_a_value_stays_one_word_whatever_is_in_it(values: dict[str, str]) -> None:
     words = SubmitCommand.parse("s {id} {cfg} {context} {namespace}").argv(values)

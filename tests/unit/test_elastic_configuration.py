@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.domain.errors import Misconfigured
@@ -20,7 +20,6 @@ from blastyard.engine.elastic_blast.configuration import (
 )
 from blastyard.engine.elastic_blast.name import cluster_name
 
-QUICK = settings(max_examples=100, deadline=None, derandomize=True)
 NAME = cluster_name("5b0c3a52-3a35-4f6e-8a1b-6c2b7d4d9f10", "1")
 ORDER = Order(
     name=NAME,
@@ -74,7 +73,6 @@ def test_the_search_stands_in_the_file() -> None:
     }
 
 
-@QUICK
 @given(st.lists(printable, max_size=4), printable)
 def test_options_come_out_of_a_shells_hands_as_they_went_in(
     options: list[str], output_format: str

@@ -6,7 +6,7 @@ import re
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.engine.elastic_blast.name import (
@@ -17,14 +17,12 @@ from blastyard.engine.elastic_blast.name import (
     require_cluster_id,
 )
 
-QUICK = settings(max_examples=100, deadline=None, derandomize=True)
 VALID = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 """A label's value, a part of an object's name, and a key that is lower-cased, all at once."""
 
 texts = st.text(st.characters(), max_size=300)
 
 
-@QUICK
 @given(texts, texts)
 def test_every_id_can_be_a_label_a_name_and_a_key(search: str, key: str) -> None:
     name = cluster_name(search, key)
@@ -35,20 +33,17 @@ def test_every_id_can_be_a_label_a_name_and_a_key(search: str, key: str) -> None
     assert is_cluster_id(name.id)
 
 
-@QUICK
 @given(texts, texts)
 def test_the_same_search_has_the_same_id(search: str, key: str) -> None:
     assert cluster_name(search, key) == cluster_name(search, key)
 
 
-@QUICK
 @given(texts, texts, texts, texts)
 def test_different_searches_have_different_tails(one: str, key: str, two: str, other: str) -> None:
     if (one, key) != (two, other):
         assert cluster_name(one, key).tail != cluster_name(two, other).tail
 
 
-@QUICK
 @given(st.text("abcdef0123456789", min_size=8, max_size=8), st.lists(texts, unique=True))
 def test_searches_alike_in_their_last_eight_characters_get_different_tails(
     tail: str, heads: list[str]

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kube_memory import CONFIGMAPS, JOBS, Cluster, Hand
 
@@ -19,7 +19,6 @@ from blastyard.engine.elastic_blast.objects import MARKER, SearchObjects
 from blastyard.engine.elastic_blast.sight import Job, Sight, judge
 from blastyard.engine.remote import Absent, AtWork, Broken, Over, Partial, Sighted
 
-QUICK = settings(max_examples=100, deadline=None, derandomize=True)
 APPS = ("setup", "submit", "blast", "finalizer")
 NOW = "2026-12-01T00:00:00Z"
 ENDS: dict[str, dict[str, Any]] = {
@@ -89,7 +88,6 @@ def test_what_is_being_deleted_cannot_be_adopted() -> None:
     assert isinstance(judged(job("blast"), job("finalizer", leaving=True)), Partial)
 
 
-@QUICK
 @given(st.lists(jobs, min_size=1, max_size=6))
 def test_before_it_was_complete_it_is_partial_or_what_it_is_afterwards(seen: list[Job]) -> None:
     state = judged(*seen)
@@ -158,7 +156,6 @@ def test_a_search_that_is_being_deleted_is_as_good_as_gone() -> None:
     assert judged(*seen, was_complete=True) == Absent()
 
 
-@QUICK
 @given(st.lists(jobs, max_size=6))
 def test_a_search_is_over_only_without_a_live_or_failed_part(seen: list[Job]) -> None:
     state = judged(*seen, was_complete=True)

@@ -33,6 +33,7 @@ def peak_megabytes(megabytes: int) -> float:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_fifty_megabytes_need_little_more_memory_than_five() -> None:
     # The table of ids grows by at most 16 bytes a record (85,000 more of them), doubling.
     small, large = peak_megabytes(5), peak_megabytes(50)

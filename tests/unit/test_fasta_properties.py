@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from blastyard.domain.errors import CallerMistake
@@ -82,7 +82,6 @@ def test_any_bytes_end_in_a_summary_or_a_named_mistake_wherever_they_are_cut(
 
 
 @given(fasta_texts(), st.integers(0, 10_000), st.sampled_from(["*", ".", "\x00", "é", "?"]))
-@settings(max_examples=200)
 def test_the_position_of_a_stray_letter_is_right(data: bytes, where: int, stray: str) -> None:
     lines = data.decode().split("\n")
     inside = [number for number, line in enumerate(lines) if line and not line.startswith(">")]

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.domain.errors import CallerMistake
@@ -82,7 +82,6 @@ def test_without_a_limit_nothing_is_too_large() -> None:
     assert submit("blastn", [200_000], None)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(program=st.sampled_from(Program), length=st.integers(0, 10**9), more=st.integers(0, 10**6))
 def test_a_longer_query_never_needs_less(program: Program, length: int, more: int) -> None:
     least = least_memory(program, length)

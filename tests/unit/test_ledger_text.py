@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 from admission_stage import NOW, new_ledger, queued, reserved, wish
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.admission.census import KEPT_LONE
@@ -74,7 +74,6 @@ LEDGERS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(ledger=LEDGERS)
 def test_each_entry_has_a_line_of_its_own_whatever_it_says(ledger: Ledger) -> None:
     body = encode(ledger)

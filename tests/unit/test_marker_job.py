@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.admission.census import FINALIZER, Marker, MarkerKind
@@ -48,7 +48,6 @@ MARKERS = st.builds(
     alias=st.none() | IDS,
     watched=st.booleans(),
 )
-QUICK = settings(max_examples=150, deadline=None, derandomize=True)
 
 
 def job_of(marker: Marker, app: str = FINALIZER, holder: str = "h", fence: str = "f") -> Any:
@@ -64,7 +63,6 @@ def said_by(job: Any) -> Marker | None:
     return read(labels_of(job), job["metadata"]["annotations"])
 
 
-@QUICK
 @given(marker=MARKERS)
 def test_what_a_job_says_is_the_marker_it_was_made_of(marker: Marker) -> None:
     """Fault B22; clause: markers carry the claim."""
@@ -72,7 +70,6 @@ def test_what_a_job_says_is_the_marker_it_was_made_of(marker: Marker) -> None:
         assert said_by(job_of(marker, app)) == marker
 
 
-@QUICK
 @given(marker=MARKERS)
 def test_names_and_labels_are_what_kubernetes_allows(marker: Marker) -> None:
     """Fault R9."""
@@ -90,7 +87,6 @@ def test_names_and_labels_are_what_kubernetes_allows(marker: Marker) -> None:
         json.dumps(job)
 
 
-@QUICK
 @given(search=ANY_ID)
 def test_a_stand_in_can_be_made_for_whatever_id_a_search_has(search: str) -> None:
     """Fault R9: one that ends in a dot or a dash, or is as long as an id may be."""
@@ -128,7 +124,6 @@ def test_a_companion_has_the_id_that_the_search_is_seen_under() -> None:
     assert labels_of(job_of(renamed, SUBMIT))[SEARCH_ID] == "Job-2"
 
 
-@QUICK
 @given(one=ANY_ID, other=ANY_ID)
 def test_no_two_markers_have_one_name(one: str, other: str) -> None:
     """Fault R9: searches that are alike in their last letters, or but for their case."""
@@ -225,7 +220,6 @@ def test_a_number_that_is_none_is_taken_for_one(text: str) -> None:
     assert found.attempt == 1
 
 
-@QUICK
 @given(marker=MARKERS)
 def test_a_census_reads_it_back_as_a_marker(marker: Marker) -> None:
     """Fault B22."""

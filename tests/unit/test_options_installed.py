@@ -195,6 +195,7 @@ def disagreements(
     return [pair for pair, real in zip(pairs, judged, strict=True) if pair[1] != real]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("matrix", PROTEIN_GAPS)
 def test_gap_costs_of_a_matrix_are_those_of_the_installed_program(
     matrix: str, blast: Path, subjects: Path
@@ -219,6 +220,7 @@ def test_gap_costs_of_a_matrix_are_those_of_the_installed_program(
     assert disagreements(blast, subjects, Program.BLASTP, lines) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", NUCLEOTIDE_GAPS)
 def test_gap_costs_of_a_score_are_those_of_the_installed_program(
     score: tuple[int, int], blast: Path, subjects: Path
@@ -233,6 +235,7 @@ def test_gap_costs_of_a_score_are_those_of_the_installed_program(
     assert disagreements(blast, subjects, Program.BLASTN, lines) == []
 
 
+@pytest.mark.slow
 def test_relations_are_those_of_the_installed_programs(blast: Path, subjects: Path) -> None:
     nucleotide = [
         "-no_greedy", "-no_greedy -gapopen 5 -gapextend 2", "-gapopen 5", "-gapopen 0 -gapextend 0",
@@ -264,6 +267,7 @@ def test_relations_are_those_of_the_installed_programs(blast: Path, subjects: Pa
     assert disagreements(blast, subjects, Program.TBLASTX, twice) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", Program)
 def test_every_task_of_every_program_runs(program: Program, blast: Path, subjects: Path) -> None:
     lines = [f"-task {task}" for task in program.tasks] or [""]

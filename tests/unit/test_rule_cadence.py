@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from admission_stage import ME, NOW, OTHER, TIMINGS, new_ledger, queued, seconds, situation
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.admission.hold import Attempt, Reserved, end, reserve
@@ -77,7 +77,6 @@ def test_a_submitter_that_looks_often_does_not_overtake_one_that_looks_once_a_tu
     assert Cadences(ledger, every).run(NOW + seconds(60)) == list(ledger.tickets)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
 @given(fast=st.integers(20, 999), slow=st.integers(20, 999))
 def test_one_order_holds_for_all_who_look_within_their_turn(fast: int, slow: int) -> None:
     """Fault Q1."""

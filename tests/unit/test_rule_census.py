@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 from admission_stage import NOW, new_ledger, queued, reserved
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.admission.census import Census, NothingForeign, occupied, room, room_to_resume
@@ -12,7 +12,6 @@ from blastyard.admission.hold import confirm
 from blastyard.admission.ledger import Fence, Hold, HoldState, Ledger, Ticket
 from blastyard.admission.ticket import change_policy
 
-QUICK = settings(max_examples=80, deadline=None, derandomize=True)
 FAMILIES = st.sets(st.sampled_from(("s0", "s1", "s2", "p", "f1", "f2")))
 
 
@@ -53,7 +52,6 @@ def test_a_hold_that_is_not_seen_and_a_search_that_has_none_are_two() -> None:
     assert occupied(ledger.holds, seen("s0")) == {"s0"}
 
 
-@QUICK
 @given(ledger=ledgers(), running=FAMILIES)
 def test_room_is_what_the_ceiling_leaves_and_never_negative(
     ledger: Ledger, running: set[str]
@@ -94,7 +92,6 @@ def test_a_reservation_gives_way_to_what_no_hold_covers() -> None:
     assert room_to_resume(three(), seen("foreign"), "s1")
 
 
-@QUICK
 @given(ledger=ledgers(), running=FAMILIES)
 def test_those_who_may_resume_and_those_who_run_are_never_more_than_the_ceiling(
     ledger: Ledger, running: set[str]

@@ -8,7 +8,7 @@ from itertools import pairwise
 import msgspec
 import pytest
 from admission_stage import ME, NOW, TIMINGS, new_ledger, queued, seconds
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shared_stage import Queue, held, running, seen
 
@@ -219,7 +219,6 @@ def test_a_reader_whose_clock_is_a_little_behind_sees_the_same_slot_left_alone()
     assert queue.ledger.courtesy.slot_at == NOW
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     ceiling=st.integers(1, 3),
     steps=st.lists(

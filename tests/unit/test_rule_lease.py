@@ -30,7 +30,6 @@ from blastyard.admission.lease import (
 from blastyard.admission.ledger import encode
 from blastyard.admission.timing import Timings
 
-QUICK = settings(max_examples=80, deadline=None, derandomize=True)
 OURS = holder_name("s1", 1)
 INSTANTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 
@@ -150,7 +149,6 @@ def test_a_foreign_lease_that_ends_after_the_calendar_is_held(text: str, duratio
     assert isinstance(judge(foreign_lease(text, duration=duration), TIMINGS), Held)
 
 
-@QUICK
 @given(
     stamped_at=INSTANTS,
     silent=st.integers(0, 60_000),
@@ -244,7 +242,6 @@ def test_the_record_has_the_names_and_the_duration_that_peers_expect() -> None:
     )
 
 
-@QUICK
 @given(instant=INSTANTS, hours=st.integers(-12, 14))
 def test_a_written_time_has_six_digits_and_reads_back_as_the_same_instant(
     instant: datetime, hours: int
@@ -324,6 +321,4 @@ class GateA(RuleBasedStateMachine):
 
 
 TestGateA = GateA.TestCase
-TestGateA.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, derandomize=True
-)
+TestGateA.settings = settings(stateful_step_count=25)

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 import pytest
 from admission_stage import NOW, new_ledger, queued, reserved
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.admission.hold import flag_cancelled
@@ -30,7 +30,6 @@ from blastyard.admission.ledger import (
 from blastyard.domain.errors import Unavailable
 
 LARGEST = 256 * 1024
-QUICK = settings(max_examples=60, deadline=None, derandomize=True)
 
 WORDS = st.text(max_size=12)
 NAMES = WORDS.filter(bool)
@@ -82,13 +81,11 @@ LEDGERS = st.builds(
 )
 
 
-@QUICK
 @given(ledger=LEDGERS)
 def test_a_ledger_reads_back_as_it_was_written(ledger: Ledger) -> None:
     assert decode_ledger(encode(ledger)) == ledger
 
 
-@QUICK
 @given(ledger=LEDGERS, cut=st.floats(0, 1, exclude_max=True))
 def test_a_ledger_that_is_cut_off_is_no_ledger(ledger: Ledger, cut: float) -> None:
     """Faults A13 and B13."""
@@ -99,7 +96,6 @@ def test_a_ledger_that_is_cut_off_is_no_ledger(ledger: Ledger, cut: float) -> No
     assert caught.value.code == "ledger_unreadable"
 
 
-@QUICK
 @given(body=st.binary(max_size=60))
 def test_bytes_that_are_no_ledger_are_unreadable_and_nothing_else(body: bytes) -> None:
     """Fault B13."""

@@ -236,6 +236,4 @@ class LedgerMoves(RuleBasedStateMachine):
 
 
 TestLedgerMoves = LedgerMoves.TestCase
-TestLedgerMoves.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, derandomize=True
-)
+TestLedgerMoves.settings = settings(stateful_step_count=40)

@@ -16,7 +16,7 @@ from admission_stage import (
     reserved,
     situation,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shared_stage import census, held, job, marks, merging, running, watched
 
@@ -285,7 +285,6 @@ HOLDS = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
 @given(wanted=HOLDS, stray=st.lists(st.sampled_from(("s0", "s1", "s2", "s9")), max_size=4))
 def test_two_sweeps_bring_every_marker_in_line_and_a_third_finds_nothing_to_do(
     wanted: list[tuple[HoldState, bool, bool, str | None, str]], stray: list[str]

@@ -19,7 +19,7 @@ from admission_stage import (
     situation,
     wish,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.admission.hold import end
@@ -40,7 +40,6 @@ from blastyard.admission.outcome import Reason, Waiting
 from blastyard.admission.ticket import Wish, block, change_policy, park, publish
 from blastyard.domain.job import Phase
 
-QUICK = settings(max_examples=60, deadline=None, derandomize=True)
 USERS = ("ada", "bo", "cy")
 ARRIVALS = st.lists(
     st.tuples(st.sampled_from(USERS), st.integers(0, 2), st.integers(-50, 400)), max_size=14
@@ -80,7 +79,6 @@ def test_equals_go_in_the_order_in_which_they_were_written() -> None:
     )
 
 
-@QUICK
 @given(arrivals=ARRIVALS)
 def test_within_one_user_and_priority_nobody_overtakes_whatever_the_clock_did(
     arrivals: list[tuple[str, int, int]],
@@ -97,7 +95,6 @@ def test_within_one_user_and_priority_nobody_overtakes_whatever_the_clock_did(
             assert mine == sorted(mine)
 
 
-@QUICK
 @given(arrivals=ARRIVALS)
 def test_a_higher_aged_priority_always_goes_first(arrivals: list[tuple[str, int, int]]) -> None:
     ledger, now = arrived(arrivals)
@@ -110,7 +107,6 @@ def test_a_higher_aged_priority_always_goes_first(arrivals: list[tuple[str, int,
     ]
 
 
-@QUICK
 @given(counts=st.tuples(*[st.integers(0, 6)] * 3))
 def test_users_of_one_priority_take_turns_however_many_searches_each_has(
     counts: tuple[int, int, int],

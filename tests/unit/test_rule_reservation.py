@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 from admission_stage import ME, NOW, TIMINGS, new_ledger, queued, seconds, wish
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shared_stage import held, marks, merging, running, seen, watched
 
@@ -256,7 +256,6 @@ class Namespace:
         assert len(occupied(counted, situation.census)) <= self.ledger.policy.ceiling
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(ceiling=st.integers(-1, 4), steps=st.lists(STEPS, max_size=30))
 def test_no_decision_brings_what_runs_above_the_ceiling(
     ceiling: int, steps: list[tuple[str, str, int]]

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 from admission_stage import ME, NOW, OTHER, TIMINGS, new_ledger, queued, situation, wish
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.admission.hold import Attempt, Reserved, confirm, reserve
@@ -75,7 +75,6 @@ def test_it_does_not_matter_in_which_order_they_come(order: tuple[str, ...]) -> 
     assert set(ledger.holds) == {"s1", "s2"}
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(names=st.lists(st.sampled_from([f"s{n}" for n in range(6)]), max_size=8))
 def test_what_runs_fills_the_ceiling_again_however_often_it_is_claimed(names: list[str]) -> None:
     """Faults B12 and B14."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from admission_stage import NOW, new_ledger, seconds
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shared_stage import census, held, job, marks, merging, running, watched
 
@@ -21,8 +21,6 @@ from blastyard.admission.census import (
     uncovered,
 )
 from blastyard.admission.ledger import HoldState, Ledger
-
-QUICK = settings(max_examples=80, deadline=None, derandomize=True)
 
 
 # -- what is seen ----------------------------------------------------------------------------------
@@ -138,7 +136,6 @@ def shared_ledgers(draw: st.DrawFn) -> Ledger:
     return ledger
 
 
-@QUICK
 @given(ledger=shared_ledgers(), names=st.sets(NAMES), ceiling=st.integers(-2, 5))
 def test_room_is_never_more_than_the_ceiling_leaves_beside_all_claims(
     ledger: Ledger, names: set[str], ceiling: int
@@ -155,7 +152,6 @@ def test_room_is_never_more_than_the_ceiling_leaves_beside_all_claims(
     assert room(ledger, found) >= 0
 
 
-@QUICK
 @given(ledger=shared_ledgers(), names=st.sets(NAMES), more=NAMES)
 def test_to_see_more_never_makes_more_room(ledger: Ledger, names: set[str], more: str) -> None:
     """Fault B8."""
@@ -197,7 +193,6 @@ LIVE_JOBS = st.lists(
 )
 
 
-@QUICK
 @given(jobs=LIVE_JOBS)
 def test_a_census_counts_each_live_job_for_exactly_one_search(jobs: list[SeenJob]) -> None:
     """Faults B1, B4 and B8."""

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 from admission_stage import ME, NOW, OTHER, TIMINGS, new_ledger, queued, seconds, situation
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shared_stage import census, held, marks, running
 
@@ -263,7 +263,6 @@ CLAIMS = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(claims=CLAIMS, waiting=st.sets(st.sampled_from(("a", "b", "x"))))
 def test_every_claim_has_one_hold_with_a_fence_of_its_own_and_no_ticket(
     claims: list[Claim], waiting: set[str]

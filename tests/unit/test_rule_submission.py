@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from admission_stage import NOW, new_ledger, seconds
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shared_stage import census, held, job, marks, merging, running
 
@@ -77,7 +77,6 @@ def test_that_an_earlier_search_of_the_same_id_has_ended_says_nothing_of_this_on
 NAMES = st.sets(st.sampled_from(("s1", "s0", "job-0", "x", "y", "z")))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(there=NAMES, appeared=NAMES)
 def test_confirmed_as_it_was_seen_a_submission_leaves_nothing_uncovered(
     there: set[str], appeared: set[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from admission_stage import ME, NOW, OTHER, new_ledger, queued, reserved, seconds, wish
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blastyard.admission.ledger import Change, Policy, Ticket
@@ -25,7 +25,6 @@ from blastyard.admission.ticket import (
     withdraw,
 )
 
-QUICK = settings(max_examples=60, deadline=None, derandomize=True)
 WISHES = st.lists(
     st.builds(
         Wish,
@@ -49,7 +48,6 @@ def test_each_wish_gets_a_ticket_and_all_that_it_said() -> None:
     assert (ledger.sequence, ledger.last_ticketed_at) == (1, LATER)
 
 
-@QUICK
 @given(wishes=WISHES)
 def test_asking_again_for_a_ticket_changes_nothing(wishes: list[Wish]) -> None:
     ledger = queued(new_ledger(), *wishes)
@@ -126,7 +124,6 @@ def test_a_parked_search_and_one_that_is_blocked_keep_their_place() -> None:
 # -- the window ------------------------------------------------------------------------------------
 
 
-@QUICK
 @given(before=WISHES, wishes=WISHES)
 def test_every_user_and_priority_gets_a_place_however_many_wait(
     before: list[Wish], wishes: list[Wish]

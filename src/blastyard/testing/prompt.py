@@ -1,0 +1,184 @@
+"""Runs blastyard commands as real processes, without the half second in which Python imports.
+
+    done = run_command(["search", "-p", "blastn", …], env=environment, cwd=folder)
+
+The first call starts ``python -m blastyard.testing.prompt``, which imports the command line once;
+each command is a fork of it: a process of its own with the environment, folder and standard streams
+that it was given, which runs what ``blastyard`` runs and ends as it ends. What a command *imports*
+cannot be told from it; tests of that, of signals and of terminals start an interpreter.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any, Final
+
+_LONGEST: Final = 1 << 20
+_IMPORTED: Final = (
+    "blastyard.bootstrap.cluster",
+    "blastyard.bootstrap.permission",
+    "blastyard.bootstrap.yard",
+    "blastyard.cli.app",
+    "blastyard.cli.dropin.run",
+    "blastyard.cli.labour",
+    "blastyard.cli.searching",
+    "blastyard.store.migrations.run",
+    "blastyard.store.sql",
+    "rich._emoji_codes",
+    "typer._adapters",
+)
+
+
+def run_command(
+    arguments: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: str | Path = ".",
+    stdin: bytes = b"",
+    timeout: float = 60.0,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run ``blastyard`` with these arguments to its end; what it wrote, and its exit code.
+
+    Raises ``subprocess.TimeoutExpired`` when it takes longer, and ends it.
+    """
+    order = {"arguments": list(arguments), "env": dict(env), "cwd": os.fspath(cwd)}
+    reading, writing = os.pipe()
+    out, err = (os.memfd_create(name) for name in ("out", "err"))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        _prompt().send(order, [reading, out, err, theirs.fileno()])
+        theirs.close()
+        os.close(reading)
+        feeder = Thread(target=_feed, args=(writing, stdin), daemon=True)
+        feeder.start()
+        code = _ended(ours, ["blastyard", *arguments], timeout)
+        feeder.join()
+        return subprocess.CompletedProcess(
+            ["blastyard", *arguments], code, _content(out), _content(err)
+        )
+    finally:
+        ours.close()
+        os.close(out)
+        os.close(err)
+
+
+def _feed(descriptor: int, what: bytes) -> None:
+    with open(descriptor, "wb") as pipe, suppress(BrokenPipeError):  # noqa: PTH123
+        pipe.write(what)
+
+
+def _content(descriptor: int) -> bytes:
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
+def _ended(line: socket.socket, command: list[str], timeout: float) -> int:
+    """The exit code, which follows the process id; negative = the signal that ended it."""
+    pid = int(line.recv(20))
+    line.settimeout(timeout)
+    try:
+        return os.waitstatus_to_exitcode(int(line.recv(20)))
+    except TimeoutError:
+        os.kill(pid, signal.SIGKILL)
+        raise subprocess.TimeoutExpired(command, timeout) from None
+
+
+class _Prompt:
+    """The process that forks them. It ends with this one."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (self._socket, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LONGEST)
+        with theirs:
+            number = str(theirs.fileno())
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "blastyard.testing.prompt", number],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+
+    def send(self, order: Mapping[str, Any], descriptors: Sequence[int]) -> None:
+        with self._lock:
+            socket.send_fds(self._socket, [json.dumps(order).encode()], descriptors)
+
+
+@cache
+def _prompt() -> _Prompt:
+    return _Prompt()
+
+
+# -- the process that forks ----------------------------------------------------------------------
+
+
+def _become(order: Mapping[str, Any], streams: Sequence[int]) -> list[str]:
+    """In the fork: take on what a new process would have been given; the command's arguments."""
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.chdir(order["cwd"])
+    os.environ.clear()
+    os.environ.update(order["env"])
+    time.tzset()
+    arguments: list[str] = order["arguments"]
+    sys.argv = ["blastyard", *arguments]
+    return arguments
+
+
+def _attend(order: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
+    """In a fork that waits for the command and tells of its end; returns in the command alone."""
+    *streams, line = descriptors
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    pid = os.fork()
+    if pid == 0:
+        os.close(line)
+        return _become(order, streams)
+    for descriptor in streams:
+        os.close(descriptor)
+    with socket.socket(fileno=line) as told:
+        told.send(str(pid).encode())
+        _, status = os.waitpid(pid, 0)
+        with suppress(BrokenPipeError):
+            told.send(str(status).encode())
+    os._exit(0)
+
+
+def _serve(orders: socket.socket) -> list[str] | None:
+    """Fork for each order; returns in the commands, and ``None`` when no order comes any more."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are buried by the kernel
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(orders, _LONGEST, 4)
+        if not message:
+            return None
+        if os.fork() == 0:
+            orders.close()
+            return _attend(json.loads(message), descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _main(number: int) -> int:
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    from blastyard.cli.entry import main  # noqa: PLC0415  (whoever runs a command needs none of it)
+
+    gc.freeze()
+    arguments = _serve(socket.socket(fileno=number))
+    return 0 if arguments is None else main(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(_main(int(sys.argv[1])))

@@ -29,6 +29,7 @@ from blastyard.testing.proxy_fault import (
     Reset,
     Rule,
     Truncated,
+    forbidden,
     html,
     too_many,
     unavailable,
@@ -174,6 +175,21 @@ def test_a_right_taken_away_inside_gate_a_ends_the_command(site: Site) -> None:
     assert submission.error.code == "cluster_forbidden"
     assert "leases" in submission.error.message
     assert site.made_by("job-1") == {"submit"}
+
+
+def test_a_command_that_was_let_in_outlasts_a_server_that_has_not_read_its_roles(
+    site: Site,
+) -> None:
+    """Fault A12: for seconds after its start an API server refuses everybody."""
+    proxy = site.proxy()
+    site.put_lease("peer-1", renewTime=timedelta(0), leaseDurationSeconds=900)
+    process = execution(site, "job-1", site.script(), KUBECONFIG=str(site.through(proxy)))
+    until(lambda: site.has_ledger() and "job-1" in site.ledger().tickets)
+    refused = proxy.plan.add(Rule(forbidden(), "GET|PUT|POST", "/leases/|/configmaps/", times=4))
+    site.put_lease("")
+
+    assert outcome(process) == (0, "")
+    assert refused.hits == 4
 
 
 # -- what passes ---------------------------------------------------------------------------------

@@ -104,6 +104,15 @@ def unavailable(status: int = 503) -> Said:
     return Said(status, body)
 
 
+def forbidden() -> Said:
+    """What the API server says to whoever has no right, and to all before it knows of rights."""
+    body = (
+        b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden",'
+        b'"message":"leases is forbidden: User \\"lab\\" cannot get resource","code":403}'
+    )
+    return Said(403, body)
+
+
 class Rule:
     """One fault for some requests.
 

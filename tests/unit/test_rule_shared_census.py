@@ -22,7 +22,6 @@ from blastyard.admission.census import (
 )
 from blastyard.admission.ledger import HoldState, Ledger
 
-
 # -- what is seen ----------------------------------------------------------------------------------
 
 

@@ -76,7 +76,7 @@ def run_command(
 
 
 def _feed(descriptor: int, what: bytes) -> None:
-    with open(descriptor, "wb") as pipe, suppress(BrokenPipeError):  # noqa: PTH123
+    with open(descriptor, "wb") as pipe, suppress(BrokenPipeError):
         pipe.write(what)
 
 
@@ -130,8 +130,8 @@ def _become(order: Mapping[str, Any], streams: Sequence[int]) -> list[str]:
         os.dup2(descriptor, number)
         os.close(descriptor)
     os.chdir(order["cwd"])
-    os.environ.clear()
-    os.environ.update(order["env"])
+    os.environ.clear()  # noqa: TID251  (a new process has what it is given)
+    os.environ.update(order["env"])  # noqa: TID251
     time.tzset()
     arguments: list[str] = order["arguments"]
     sys.argv = ["blastyard", *arguments]

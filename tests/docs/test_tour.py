@@ -57,7 +57,7 @@ def _as_pattern(said: str) -> str:
 
 
 def _line(line: str) -> str:
-    return ".*".join(re.escape(part).replace(r"\ ", " +") for part in line.split("…")) + " *"
+    return ".*".join(re.sub(r"(\\ )+", " +", re.escape(part)) for part in line.split("…")) + " *"
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ import hypothesis
 import pytest
 
 # How many examples a property is tried with: many, or few with `--hypothesis-profile=quick`.
-hypothesis.settings.register_profile("all", max_examples=100, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("all", max_examples=200, deadline=None, derandomize=True)
 hypothesis.settings.register_profile(
     "quick", hypothesis.settings.get_profile("all"), max_examples=20
 )

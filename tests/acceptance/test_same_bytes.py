@@ -18,7 +18,7 @@ import pytest
 from Bio import SearchIO
 from Bio.Blast import NCBIXML
 
-from blastyard.testing.prompt import run_command
+from blastyard.testing.forked_command import run_command
 
 FORMATS = ["0", "5", "6", "6 qseqid sseqid evalue bitscore qcovs btop", "7", "10", "15"]
 CASES = [

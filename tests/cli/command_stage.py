@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from blastyard.domain.clock import SystemClock
-from blastyard.testing.prompt import run_command
+from blastyard.testing.forked_command import as_text, run_command
 
 PATIENCE = 60.0
 monotonic = SystemClock().monotonic
@@ -32,10 +32,7 @@ class Commands:
     def __call__(
         self, *arguments: str | Path, stdin: bytes = b""
     ) -> subprocess.CompletedProcess[str]:
-        done = self._run(*arguments, stdin=stdin)
-        return subprocess.CompletedProcess(
-            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-        )
+        return as_text(self._run(*arguments, stdin=stdin))
 
     def bytes(self, *arguments: str | Path) -> bytes:
         """The standard output of a command that succeeds, as it is."""

@@ -17,8 +17,8 @@ from blastyard.kube import rbac
 from blastyard.settings import caller_environment, read_settings
 from blastyard.testing.controlplane import ControlPlane
 from blastyard.testing.controlplane_request import MERGE_PATCH
+from blastyard.testing.forked_command import as_text, run_command
 from blastyard.testing.plain_wire import Access
-from blastyard.testing.prompt import run_command
 from blastyard.testing.proxy import FaultProxy
 
 SCRIPT = """\
@@ -78,10 +78,7 @@ class Lab:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A blastyard command, as a process."""
-        done = run_command(words, env=self.environment, timeout=PATIENCE)
-        return subprocess.CompletedProcess(
-            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-        )
+        return as_text(run_command(words, env=self.environment, timeout=PATIENCE))
 
     def through(self, proxy: FaultProxy) -> Path:
         """A kubeconfig of the same account that asks the proxy."""

@@ -19,7 +19,7 @@ from blastyard.admission.port import ABSENT, LEDGER, SUBMITTER
 from blastyard.settings import caller_environment
 from blastyard.testing.controlplane import ControlPlane
 from blastyard.testing.controlplane_request import MERGE_PATCH
-from blastyard.testing.prompt import run_command
+from blastyard.testing.forked_command import as_text, run_command
 
 BLASTYARD: Final = [sys.executable, "-m", "blastyard"]
 LONG_AGO: Final = timedelta(hours=3)
@@ -50,10 +50,7 @@ class Operator:
         return replace(self, environment={**self.environment, **more})
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
-        done = run_command(["gate", *words], env=self.environment, timeout=PATIENCE)
-        return subprocess.CompletedProcess(
-            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-        )
+        return as_text(run_command(["gate", *words], env=self.environment, timeout=PATIENCE))
 
     def json(self, *words: str) -> Any:
         done = self(*words, "--json")

@@ -18,11 +18,8 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from threading import Lock
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -36,6 +33,7 @@ from blastyard.domain.search import Event, Search
 from blastyard.engine.process import Process
 from blastyard.settings import read_settings
 from blastyard.store.port import Filter
+from blastyard.testing.forking import Forker
 from blastyard.testing.nursery import Order, Request, timings_of
 
 PATIENCE_SECONDS: Final = 40.0
@@ -60,28 +58,18 @@ class Nursery:
     """The process that forks the others; ``prefix`` is a command that starts it (an account's)."""
 
     def __init__(self, prefix: Sequence[str] = ()) -> None:
-        self._lock = Lock()
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [*prefix, sys.executable, "-m", "blastyard.testing.nursery", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-            )
+        self._forker = Forker("blastyard.testing.nursery", prefix)
 
     def start(self, order: Order) -> YardProcess:
         """Fork a process; it is there, and not yet ready, when this returns."""
         ours, theirs = socket.socketpair()
-        with theirs, self._lock:
-            socket.send_fds(self._socket, [msgspec.json.encode(order)], [theirs.fileno()])
-            pid = int(self._socket.recv(100) or 0)
-        if not pid:
-            raise AssertionError("the nursery has ended")
+        with theirs:
+            pid = self._forker.fork(msgspec.json.encode(order), [theirs.fileno()])
         return YardProcess(pid, ours)
 
     def close(self) -> None:
         """End the nursery; what it has forked lives on until its own line ends."""
-        self._socket.close()
-        self._process.wait(PATIENCE_SECONDS)
+        self._forker.close(PATIENCE_SECONDS)
 
 
 class YardProcess:

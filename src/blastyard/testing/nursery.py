@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import socket
 import sys
 import traceback
@@ -18,7 +17,6 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Final
 
 import msgspec
 
@@ -30,9 +28,8 @@ from blastyard.service.draft import Draft
 from blastyard.service.intake import query_chunks
 from blastyard.settings import read_settings
 from blastyard.testing.checkpoint import Checkpoints, Strike
+from blastyard.testing.forking import forked
 from blastyard.worker.inprocess import Worker
-
-LONGEST: Final = 1 << 16
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -144,7 +141,6 @@ def timings_of(seconds: Mapping[str, float]) -> Timings | None:
 
 def _child(message: bytes, line: socket.socket) -> None:
     try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         order = msgspec.json.decode(message, type=Order)
         logging.basicConfig(
             filename=order.log,
@@ -159,21 +155,15 @@ def _child(message: bytes, line: socket.socket) -> None:
 
 def main(number: int) -> None:
     """Fork a child for each order until the socket ends."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are buried by the kernel
-    with socket.socket(fileno=number) as orders:
-        while True:
-            message, descriptors, _, _ = socket.recv_fds(orders, LONGEST, 1)
-            if not message:
-                return
-            with socket.socket(fileno=descriptors[0]) as line:
-                pid = os.fork()
-                if pid == 0:
-                    orders.close()
-                    try:
-                        _child(message, line)
-                    finally:
-                        os._exit(0)
-            orders.send(str(pid).encode())
+    given = forked(number)
+    if given is None:
+        return
+    try:
+        message, [descriptor] = given
+        with socket.socket(fileno=descriptor) as line:
+            _child(message, line)
+    finally:
+        os._exit(0)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
     done = run_command(["search", "-p", "blastn", …], env=environment, cwd=folder)
 
-The first call starts ``python -m blastyard.testing.prompt``, which imports the command line once;
-each command is a fork of it: a process of its own with the environment, folder and standard streams
-that it was given, which runs what ``blastyard`` runs and ends as it ends. What a command *imports*
-cannot be told from it; tests of that, of signals and of terminals start an interpreter.
+The first call starts this module as a process, which imports the command line once; each command is
+a fork of it: a process of its own with the environment, folder and standard streams that it was
+given, which runs what ``blastyard`` runs and ends as it ends. What a command *imports* cannot be
+told from it; tests of that, of signals and of terminals start an interpreter.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any, Final
 
-_LONGEST: Final = 1 << 20
+from blastyard.testing.forking import Forker, forked
+
+_MODULE: Final = "blastyard.testing.forked_command"
 _IMPORTED: Final = (
     "blastyard.bootstrap.cluster",
     "blastyard.bootstrap.permission",
@@ -59,8 +61,8 @@ def run_command(
     out, err = (os.memfd_create(name) for name in ("out", "err"))
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        _prompt().send(order, [reading, out, err, theirs.fileno()])
-        theirs.close()
+        with theirs:
+            _forker().fork(json.dumps(order).encode(), [reading, out, err, theirs.fileno()])
         os.close(reading)
         feeder = Thread(target=_feed, args=(writing, stdin), daemon=True)
         feeder.start()
@@ -73,6 +75,13 @@ def run_command(
         ours.close()
         os.close(out)
         os.close(err)
+
+
+def as_text(done: subprocess.CompletedProcess[bytes]) -> subprocess.CompletedProcess[str]:
+    """The same, with what it wrote as text."""
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
 
 
 def _feed(descriptor: int, what: bytes) -> None:
@@ -95,30 +104,9 @@ def _ended(line: socket.socket, command: list[str], timeout: float) -> int:
         raise subprocess.TimeoutExpired(command, timeout) from None
 
 
-class _Prompt:
-    """The process that forks them. It ends with this one."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for end in (self._socket, theirs):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LONGEST)
-        with theirs:
-            number = str(theirs.fileno())
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "blastyard.testing.prompt", number],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
-
-    def send(self, order: Mapping[str, Any], descriptors: Sequence[int]) -> None:
-        with self._lock:
-            socket.send_fds(self._socket, [json.dumps(order).encode()], descriptors)
-
-
 @cache
-def _prompt() -> _Prompt:
-    return _Prompt()
+def _forker() -> Forker:
+    return Forker(_MODULE)
 
 
 # -- the process that forks ----------------------------------------------------------------------
@@ -138,10 +126,9 @@ def _become(order: Mapping[str, Any], streams: Sequence[int]) -> list[str]:
     return arguments
 
 
-def _attend(order: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
+def _attend(message: bytes, descriptors: Sequence[int]) -> list[str]:
     """In a fork that waits for the command and tells of its end; returns in the command alone."""
-    *streams, line = descriptors
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    order, (*streams, line) = json.loads(message), descriptors
     pid = os.fork()
     if pid == 0:
         os.close(line)
@@ -156,28 +143,14 @@ def _attend(order: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
     os._exit(0)
 
 
-def _serve(orders: socket.socket) -> list[str] | None:
-    """Fork for each order; returns in the commands, and ``None`` when no order comes any more."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are buried by the kernel
-    while True:
-        message, descriptors, _, _ = socket.recv_fds(orders, _LONGEST, 4)
-        if not message:
-            return None
-        if os.fork() == 0:
-            orders.close()
-            return _attend(json.loads(message), descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-
 def _main(number: int) -> int:
     for name in _IMPORTED:
         importlib.import_module(name)
     from blastyard.cli.entry import main  # noqa: PLC0415  (whoever runs a command needs none of it)
 
     gc.freeze()
-    arguments = _serve(socket.socket(fileno=number))
-    return 0 if arguments is None else main(arguments)
+    given = forked(number)
+    return 0 if given is None else main(_attend(*given))
 
 
 if __name__ == "__main__":

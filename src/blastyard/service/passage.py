@@ -36,9 +36,6 @@ BEAT_AGAIN: Final = 1.0
 """Seconds after a beat that failed until the next: the lease may end before a whole one is over."""
 RETRIES: Final = 12
 """How often a store that does not answer is asked again, about 20 s beside its own patience."""
-_REFUSALS: Final = 8
-"""So often who was let in before asks again when it may not: an API server that has just started
-refuses everybody until it has read its roles."""
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 3.0
 _LONGEST_WANTED: Final = 10.0
@@ -274,7 +271,7 @@ class Passage:
     def _patiently(self, call: Callable[[], T]) -> T:
         """``call()``, again while the store does not answer; the last refusal is raised."""
         pause = _FIRST_PAUSE
-        for tried in range(RETRIES):
+        for _ in range(RETRIES):
             try:
                 return call()
             except Unavailable as error:
@@ -282,9 +279,9 @@ class Passage:
                     raise
                 wanted = min(error.retry_after or 0.0, _LONGEST_WANTED)
             except Misconfigured as error:
-                if error.code != "cluster_forbidden" or not self._is_known or tried >= _REFUSALS:
+                if error.code != "cluster_forbidden" or not self._is_known:
                     raise
-                wanted = 0.0
+                wanted = 0.0  # a server that has just started has not read its roles
             if self._ended.is_set():
                 self._never.wait(max(pause, wanted))
             elif self._stopped.wait(max(pause, wanted)):

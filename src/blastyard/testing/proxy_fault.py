@@ -6,6 +6,7 @@ request and on the ``times`` - 1 after it, whatever the time.
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable
@@ -81,13 +82,17 @@ Fault = LostRequest | LostAnswer | Delay | Reset | Truncated | HalfOpen | Said
 _HTML: Final = b"<html><head><title>%d</title></head><body><h1>%d</h1></body></html>"
 
 
+def _status(code: int, reason: str, message: str, retry_after: int | None = None) -> Said:
+    """A ``Status`` as the API server says it."""
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason}
+    said = json.dumps({**body, "message": message, "code": code}).encode()
+    return Said(code, said, retry_after=retry_after)
+
+
 def too_many(retry_after: int = 1) -> Said:
     """429 as the API server's own flow control says it."""
-    body = (
-        b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests",'
-        b'"message":"too many requests, please try again later","code":429}'
-    )
-    return Said(429, body, retry_after=retry_after)
+    message = "too many requests, please try again later"
+    return _status(429, "TooManyRequests", message, retry_after)
 
 
 def html(status: int = 502) -> Said:
@@ -97,20 +102,13 @@ def html(status: int = 502) -> Said:
 
 def unavailable(status: int = 503) -> Said:
     """What the API server says while it starts or loses its store."""
-    body = (
-        b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable",'
-        b'"message":"the server is currently unable to handle the request","code":%d}' % status
-    )
-    return Said(status, body)
+    message = "the server is currently unable to handle the request"
+    return _status(status, "ServiceUnavailable", message)
 
 
 def forbidden() -> Said:
     """What the API server says to whoever has no right, and to all before it knows of rights."""
-    body = (
-        b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden",'
-        b'"message":"leases is forbidden: User \\"lab\\" cannot get resource","code":403}'
-    )
-    return Said(403, body)
+    return _status(403, "Forbidden", 'leases is forbidden: User "lab" cannot get resource')
 
 
 class Rule:

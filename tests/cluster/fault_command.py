@@ -16,9 +16,11 @@ from gate_stage import Lab
 from waiting_stage import CLOCK, PATIENCE
 
 from blastyard.admission.outcome import Waiting
+from blastyard.admission.port import Watch
 from blastyard.admission.ticket import Wish
 from blastyard.engine.command import Ending
 from blastyard.service.entrance import Entrance, Patience
+from blastyard.service.passage import FLOOR
 from blastyard.service.submitting import Fate, Result, Submitting
 
 
@@ -54,14 +56,29 @@ class Program:
         return Ending(None, 9, by) if by == "end" else Ending(code, None, by)
 
 
-class Command:
-    """One command behind both gates, in a thread of its own."""
+class OnlyBells:
+    """A watch that does not end with the floor: who waits is woken by an event, or not at all."""
 
-    def __init__(self, yard: Yard, search: str, make: Callable[[Event], int]) -> None:
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self.wake, self.close = watch.wake, watch.close
+
+    def wait(self, timeout_seconds: float) -> bool:
+        return self._watch.wait(PATIENCE if timeout_seconds >= FLOOR else timeout_seconds)
+
+
+class Command:
+    """One command behind both gates, in a thread of its own. ``floor=False``: it looks only when an
+    event wakes it, or when it knows that something is due."""
+
+    def __init__(
+        self, yard: Yard, search: str, make: Callable[[Event], int], *, floor: bool = True
+    ) -> None:
         self.program = Program(make)
         self.error: BaseException | None = None
         self.told: list[Waiting] = []
         watch = yard.opened.documents.watch()
+        watch = watch if floor else OnlyBells(watch)
         entrance = Entrance(yard.gate, watch, CLOCK.monotonic, lambda: None)
         self.passage = Submitting(
             entrance,

@@ -11,7 +11,7 @@ from fault_jobs import delete, end, jobs, make
 from fault_service import NewService, Service
 from fault_stage import NewYard, Yard, until
 from gate_stage import Lab
-from waiting_stage import CLOCK, is_full
+from waiting_stage import is_full
 
 from blastyard.admission.outcome import Granted
 from blastyard.domain.errors import CallerMistake, Failure
@@ -41,7 +41,7 @@ def test_a_lowered_ceiling_drops_nobody_and_admits_nobody_until_there_is_room(
 
 
 def test_a_raised_ceiling_admits_at_once_as_many_as_fit(lab: Lab, new_yard: NewYard) -> None:
-    """Fault B10: the benchmark measures how soon; here it must not take a floor's length."""
+    """Fault B10: woken by the change itself, since nobody here looks by and by."""
     yard, operators = new_yard(ceiling=1), new_yard()
     yard.hold("first")
     began = Semaphore(0)
@@ -52,22 +52,18 @@ def test_a_raised_ceiling_admits_at_once_as_many_as_fit(lab: Lab, new_yard: NewY
         return 0
 
     commands = [
-        Command(yard, search, lambda _, search=search: begins(search))
+        Command(yard, search, lambda _, search=search: begins(search), floor=False)
         for search in (f"job-{number}" for number in range(7))
     ]
     until(lambda: all(command.told for command in commands), yard)
-    took: list[float] = []
     for ceiling in (3, 5, 7):
-        raised_at = CLOCK.monotonic()
         operators.gate.change_policy("olga", ceiling=ceiling)
         for _ in range(2):
             until(lambda: began.acquire(blocking=False), yard)
-        took.append(CLOCK.monotonic() - raised_at)
         until(lambda: not lab.holder(), yard)
         assert len(lab.ledger().holds) == ceiling
         assert len(lab.ledger().tickets) == 8 - ceiling
 
-    assert sorted(took)[1] < 5  # of three, as the machine may be busy with something else
     for command in commands:
         command.passage.stop()
     for command in commands:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import pytest
 from azure_stage import azure_proxy, tables  # noqa: F401
+from death_stage import Deaths, every_one, one_of_each_kind
 from machine_stage import Actors, Machine, bare_answer
 from redis_stage import open_redis, redis_wire  # noqa: F401
 
@@ -22,7 +23,6 @@ from blastyard.testing.azurite_pytest import (  # noqa: F401
     own_azurite,
     pytest_collection_finish,
 )
-from blastyard.testing.checkpoint import Point
 from blastyard.testing.installation import SHORT, Installation, Nursery
 from blastyard.testing.postgres_pytest import (  # noqa: F401
     module_postgres,
@@ -56,11 +56,9 @@ def nursery() -> Iterator[Nursery]:
 
 
 @pytest.fixture
-def deaths(request: pytest.FixtureRequest) -> Callable[[Sequence[Point]], Sequence[Point]]:
-    """Of the points of a life, those at which to kill: all, or the last of each kind."""
-    if request.config.getoption("every_death"):
-        return lambda points: points
-    return lambda points: list({point.name: point for point in points}.values())
+def deaths(request: pytest.FixtureRequest) -> Deaths:
+    """All points with ``--every-death``, otherwise one of each kind."""
+    return every_one if request.config.getoption("every_death") else one_of_each_kind
 
 
 @pytest.fixture(scope="session")

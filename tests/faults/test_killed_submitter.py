@@ -8,8 +8,9 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from death_stage import Deaths
 from machine_stage import Machine
-from test_killed_worker import Deaths, require_clean, require_good_end, tell_all
+from test_killed_worker import require_clean, require_good_end, tell_all
 
 from blastyard.store.port import Filter
 from blastyard.testing.checkpoint import Point, Strike, recorded

@@ -10,9 +10,9 @@ import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 import pytest
+from death_stage import Deaths, P
 from machine_stage import Machine
 
 from blastyard.admission.lease import Free
@@ -25,13 +25,6 @@ AT_ONCE = 12
 """Stories told at a time: most of each is waiting for a lease to lapse."""
 
 NewMachine = Callable[..., Machine]
-P = TypeVar("P", bound=Point)
-
-
-class Deaths(Protocol):
-    """Those of the points of a life at which to kill."""
-
-    def __call__(self, points: Sequence[P]) -> Sequence[P]: ...
 
 
 def life(new_machine: NewMachine, searches: int, record: Path) -> list[Point]:
@@ -194,7 +187,7 @@ def points_of_heir(new_machine: NewMachine, moment: str, record: Path) -> list[L
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_an_heir_killed_at_any_write_leaves_searches_that_end_once(
     new_machine: NewMachine, deaths: Deaths, tmp_path: Path
 ) -> None:

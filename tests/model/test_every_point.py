@@ -92,7 +92,8 @@ SCENES = {
 def _troubled(
     scene: Schedule, troubles: tuple[Fault, ...] = TROUBLES, every: int = 1
 ) -> Iterator[Verdict[Schedule]]:
-    """The scene with each trouble at each of its points, or with one of ``every`` of them."""
+    """The scene with each trouble at each of its points, or with every second, third … of them:
+    at the next point with the next."""
     points = {slot: count for slot, count in run(scene).calls.items() if slot < len(scene.roles)}
     for slot, count in points.items():
         for point in range(1, count + 1):
@@ -112,7 +113,7 @@ def test_a_scene_without_trouble_comes_to_its_end(name: str) -> None:
 def test_no_single_trouble_at_any_point_breaks_an_invariant(
     name: str, request: pytest.FixtureRequest
 ) -> None:
-    """At every point one of four troubles; all of them with ``scripts/soak --deaths``."""
+    """At every point one or two of the six troubles; all with ``scripts/soak --deaths``."""
     every = 1 if request.config.getoption("every_death") else 4
     for verdict in _troubled(SCENES[name], every=every):
         assert verdict.violation is None, story(verdict)
